@@ -6,7 +6,9 @@
 #include "assert_plan.h"
 #include "run_tests.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static struct plan_builder *rich;
 
@@ -267,6 +269,59 @@ START_TEST(rejects_an_operation_out_of_range)
 }
 END_TEST
 
+/* A window of 1,500 live tensors moves over 3,250 layers; what leaves it is swapped. Every step has
+ * a workspace, so that every instruction but the waits and the frees scans the live ranges. */
+static struct plan_builder *long_plan(void)
+{
+    enum { LAYERS = 3250, WINDOW = 1500 };
+    struct plan_builder *b = plan_builder_create("long");
+    char name[16];
+    for (uint32_t i = 0; i < LAYERS; i++) {
+        (void)snprintf(name, sizeof(name), "t%u", i);
+        plan_builder_tensor(b, name, 64);
+        plan_builder_step(b, ATP_PHASE_FORWARD, name, NO_IDS, IDS(i));
+    }
+    for (uint32_t i = LAYERS; i > 0; i--) {
+        (void)snprintf(name, sizeof(name), "t%u", i - 1);
+        plan_builder_step(b, ATP_PHASE_BACKWARD, name, IDS(i - 1), NO_IDS);
+    }
+    for (uint32_t i = 0; i < LAYERS; i++) {
+        if (i >= WINDOW) {
+            plan_builder_add(b, ATP_OP_EVICT, i - WINDOW, (i - WINDOW) * UINT64_C(64));
+            plan_builder_add(b, ATP_OP_EVICTED, i - WINDOW, 0);
+        }
+        plan_builder_add(b, ATP_OP_ALLOC, i, i % WINDOW * UINT64_C(64));
+        plan_builder_add(b, ATP_OP_RUN, i, WINDOW * UINT64_C(64));
+    }
+    for (uint32_t i = LAYERS; i-- > 0;) {
+        plan_builder_add(b, ATP_OP_RUN, 2 * LAYERS - 1 - i, WINDOW * UINT64_C(64));
+        plan_builder_add(b, ATP_OP_FREE, i, 0);
+        if (i >= WINDOW) {
+            plan_builder_add(b, ATP_OP_RESTORE, i - WINDOW, i % WINDOW * UINT64_C(64));
+            plan_builder_add(b, ATP_OP_RESTORED, i - WINDOW, 0);
+        }
+    }
+    for (uint32_t s = 0; s < 2 * LAYERS; s++) {
+        b->steps[s].workspace_bytes = 64;
+    }
+    plan_builder_seal(b);
+    return b;
+}
+
+START_TEST(checks_a_long_plan_in_a_moment)
+{
+    struct plan_builder *b = long_plan();
+    struct atp_error err = {0};
+    ck_assert_uint_eq(b->plan.instruction_count, 20000);
+    clock_t start = clock();
+    assert_ok(atp_plan_check(&b->plan, &err), err);
+    double ms = (double)(clock() - start) * 1000 / CLOCKS_PER_SEC;
+    (void)printf("atp_plan_check: 20,000 instructions, 1,500 live tensors: %.1f ms\n", ms);
+    ck_assert(ms < 2000);
+    plan_builder_destroy(b);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -302,6 +357,7 @@ int main(void)
         rejects_a_tensor_id_out_of_range,
         rejects_a_step_id_out_of_range,
         rejects_an_operation_out_of_range,
+        checks_a_long_plan_in_a_moment,
     };
     return RUN_TESTS("plan_check_space", tests, set_up, tear_down);
 }
