@@ -9,6 +9,7 @@
 
 #include "fail.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdalign.h>
 #include <stdio.h>
@@ -179,7 +180,7 @@ static enum atp_status on_scalar(struct builder *b, const yaml_event_t *event)
         b->key_column = place(event->start_mark.column);
         return ATP_OK;
     }
-    struct doc_node *node;
+    struct doc_node *node = NULL;
     ATP_TRY(add_node(b, event, DOC_SCALAR, &node));
     node->text = text;
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
@@ -195,7 +196,7 @@ static enum atp_status on_start(struct builder *b, const yaml_event_t *event, en
     if (b->depth == DOC_DEPTH_MAX) {
         return fail_at(b, event->start_mark, ATP_ERR_SYNTAX, "lists and maps nest too deep");
     }
-    struct doc_node *node, *outer = b->open;
+    struct doc_node *node = NULL, *outer = b->open;
     ATP_TRY(add_node(b, event, kind, &node));
     b->around[b->depth].open = outer;
     b->around[b->depth++].tail = b->tail;
@@ -204,45 +205,43 @@ static enum atp_status on_start(struct builder *b, const yaml_event_t *event, en
     return ATP_OK;
 }
 
-static const struct doc_node *first_duplicate(const struct doc_index *sorted, uint32_t count,
-                                              const struct doc_node *const *nodes,
-                                              const struct doc_node **out_earlier)
+/* The entry of `map` whose key was there before and that comes first; NULL when there is none. */
+static const struct doc_node *find_duplicate(const struct doc_node *map,
+                                             const struct doc_index *sorted,
+                                             const struct doc_node **out_earlier)
 {
-    uint32_t first = ATP_NONE;
-    for (uint32_t i = 1; i < count; i++) {
-        if (strcmp(sorted[i - 1].name, sorted[i].name) == 0 && sorted[i].id < first) {
-            first = sorted[i].id;
-            *out_earlier = nodes[sorted[i - 1].id];
+    uint32_t again = ATP_NONE, before = ATP_NONE;
+    for (uint32_t i = 1; i < map->count; i++) {
+        if (strcmp(sorted[i - 1].name, sorted[i].name) == 0 && sorted[i].id < again) {
+            again = sorted[i].id;
+            before = sorted[i - 1].id;
         }
     }
-    return first == ATP_NONE ? NULL : nodes[first];
+    const struct doc_node *found = NULL;
+    for (const struct doc_node *entry = map->first; entry != NULL; entry = entry->next) {
+        *out_earlier = entry->index == before ? entry : *out_earlier;
+        found = entry->index == again ? entry : found;
+    }
+    return found;
 }
 
 static enum atp_status check_duplicates(const struct builder *b, const struct doc_node *map)
 {
-    struct doc_index few[16];
-    const struct doc_node *few_nodes[16];
-    struct doc_index *index = few;
-    const struct doc_node **nodes = few_nodes, *earlier = NULL;
+    struct doc_index few[16], *index = few;
     if (map->count > 16) {
         index = malloc(map->count * sizeof(*index));
-        nodes = malloc(map->count * sizeof(*nodes));
-        if (index == NULL || nodes == NULL) {
-            free(index);
-            free(nodes);
+        if (index == NULL) {
             return no_memory(b);
         }
     }
     uint32_t count = 0;
     for (const struct doc_node *entry = map->first; entry != NULL; entry = entry->next, count++) {
         index[count] = (struct doc_index){.name = entry->key, .id = count};
-        nodes[count] = entry;
     }
     doc_index_sort(index, count);
-    const struct doc_node *again = first_duplicate(index, count, nodes, &earlier);
-    if (map->count > 16) {
+    const struct doc_node *earlier = map, *again = find_duplicate(map, index, &earlier);
+    if (index != few) {
         free(index);
-        free(nodes);
     }
     if (again == NULL) {
         return ATP_OK;
@@ -258,6 +257,7 @@ static enum atp_status check_duplicates(const struct builder *b, const struct do
 
 static enum atp_status on_end(struct builder *b)
 {
+    assert(b->open != NULL);
     if (b->open->kind == DOC_MAP) {
         ATP_TRY(check_duplicates(b, b->open));
     }

@@ -30,7 +30,10 @@ struct doc_short doc_shorten(const char *text)
     }
     for (size_t i = 0; i < kept; i++) {
         unsigned char c = (unsigned char)text[i];
-        out.text[i] = c < 0x20U || c == 0x7FU ? '?' : (char)c;
+        out.text[i] = text[i];
+        if (c < 0x20U || c == 0x7FU) {
+            out.text[i] = '?';
+        }
     }
     (void)snprintf(out.text + kept, sizeof(out.text) - kept, "%s", kept < length ? "..." : "");
     return out;
@@ -179,7 +182,7 @@ enum atp_status doc_version(const struct doc_node *root, const char *key, uint64
                             struct atp_error *err)
 {
     const struct doc_number rule = {.what = "a version number", .max = UINT32_MAX};
-    uint64_t found;
+    uint64_t found = 0;
     const struct doc_node *entry = root->first;
     while (root->kind == DOC_MAP && entry != NULL && strcmp(entry->key, key) != 0) {
         entry = entry->next;
