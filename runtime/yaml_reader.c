@@ -47,7 +47,7 @@ struct builder {
 
 static void *take(struct doc *doc, size_t bytes)
 {
-    const size_t unit = alignof(struct doc_node);
+    const size_t unit = alignof(max_align_t);
     size_t rounded = (bytes + unit - 1) / unit * unit;
     if (doc->last == NULL || doc->last->size - doc->last->used < rounded) {
         size_t size = rounded > BLOCK_BYTES ? rounded : BLOCK_BYTES;
@@ -63,6 +63,15 @@ static void *take(struct doc *doc, size_t bytes)
     void *taken = doc->last->bytes + doc->last->used;
     doc->last->used += rounded;
     return taken;
+}
+
+void *doc_take(struct doc *doc, size_t count, size_t size)
+{
+    if (size != 0 && count > SIZE_MAX / 2 / size) {
+        return NULL;
+    }
+    void *taken = take(doc, count * size);
+    return taken != NULL ? memset(taken, 0, count * size) : NULL;
 }
 
 void doc_destroy(struct doc *doc)
