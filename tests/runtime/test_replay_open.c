@@ -110,11 +110,13 @@ START_TEST(refuses_a_malformed_model)
 {
     struct scene s;
     scene_init(&s, ATP_HOST_EAGER);
+    const char *name = s.builder->steps[RICH_B1].name;
     s.builder->steps[RICH_B1].name = "";
     ck_assert_int_eq(scene_open(&s, _i == 1), ATP_ERR_INVALID);
     ck_assert_ptr_null(s.replay);
     s.builder->steps[RICH_B1].name = NULL;
     ck_assert_int_eq(scene_open(&s, _i == 1), ATP_ERR_INVALID);
+    s.builder->steps[RICH_B1].name = name;
     scene_finish(&s);
 }
 END_TEST
