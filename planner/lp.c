@@ -60,8 +60,8 @@ void lp_add_term(struct lp *lp, uint32_t column, double value)
     if (end == lp->term_capacity) {
         lp->term_columns = grown(lp->region, lp->term_columns, end, 2 * lp->term_capacity,
                                  sizeof(*lp->term_columns));
-        lp->term_values =
-            grown(lp->region, lp->term_values, end, 2 * lp->term_capacity, sizeof(*lp->term_values));
+        lp->term_values = grown(lp->region, lp->term_values, end, 2 * lp->term_capacity,
+                                sizeof(*lp->term_values));
         lp->term_capacity *= 2;
     }
     lp->term_columns[end] = column;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * GLPK's fatal errors call a hook that may leave by longjmp, after which only glp_free_env is legal.
- * All calls of one solve therefore happen below one setjmp, in a function without state of its own.
+ * GLPK's fatal errors call a hook that may leave by longjmp, after which only glp_free_env is
+ * legal. All calls of one solve therefore happen below one setjmp, in a function without state of
+ * its own.
  */
 #include "solver_glpk.h"
 
