@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * The argument that the program is a relaxation. Take any program that the checker accepts; set the
+ * columns to what it does:
+ *
+ * keep     1 when the value is on the device, readable, without a break from the segment's first
+ *          position to its end
+ * restore  in the last segment of a live stretch: the value comes back there for its next access,
+ *          last by a restore, and its writer does not rerun in the segment. In all others: some
+ *          `restored` of the value lies in the segment
+ * drop     the first release of the value in the stretch lies in this segment, and what makes it
+ *          anew next is a restore
+ * free     of drop: an earlier stretch of the value had a drop too, so that its copy to the host is
+ *          there already
+ * rerun    the step reruns at least once in the interval
+ * time     what stalls and reruns take between one checkpoint's run and the next
+ *
+ * A value that is there and has been restored needs a host copy that was complete before it was
+ * released, unless a rerun made it anew in between. Only one copy to the host is counted per value:
+ * that of its first drop. All other copies only slow the engines down.
+ *
+ * Where a fluid share would do better than any program, the bound is the weaker for it: copies may
+ * stop half-way, latency counts nothing, reruns need no memory, placement always succeeds. Sizes
+ * are those of the model, not rounded to an alignment, so that the bound holds for every alignment.
+ */
+#include "relax_rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define UNIT_SHARE 1024.0
+
+enum sum { SUM_KEPT, SUM_DROPPED, SUM_MADE, SUM_NEEDED, SUM_EASED, SUM_COUNT };
+
+struct change {
+    uint32_t order, column;
+    double value;
+};
+
+/* What has to be added to a running sum at a checkpoint. */
+struct change_list {
+    struct change *changes;
+    uint32_t count, capacity;
+};
+
+struct builder {
+    struct relax_model *model;
+    struct lp *lp;
+    struct region *region;
+    double byte_unit, time_unit, limit;
+    struct change_list lists[SUM_COUNT];
+    double sum_limit[SUM_COUNT];
+    uint32_t *sums[SUM_COUNT]; /* per checkpoint, columns */
+    uint32_t *times;           /* per checkpoint and one more, columns */
+    uint32_t *outs, *released, *ins;
+    double out_rate, in_rate; /* rounded up */
+};
+
+static double round_up(double value)
+{
+    return nextafter(value, INFINITY);
+}
+
+static uint64_t value_bytes(const struct builder *b, uint32_t access)
+{
+    const struct problem *problem = b->model->problem;
+    return problem->model->tensors[problem->accesses[access].tensor].bytes;
+}
+
+static double scaled_bytes(const struct builder *b, uint32_t access)
+{
+    return (double)value_bytes(b, access) / b->byte_unit;
+}
+
+static uint32_t point_position(const struct builder *b, uint32_t k)
+{
+    return b->model->grid->points[k].step + 1;
+}
+
+/* First checkpoint at `position` or later. */
+static uint32_t point_at(const struct builder *b, uint32_t position)
+{
+    uint32_t low = 0, high = b->model->grid->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (point_position(b, middle) >= position) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+static void add_change(struct builder *b, enum sum sum, uint32_t point, uint32_t column,
+                       double value)
+{
+    struct change_list *list = &b->lists[sum];
+    if (column == ATP_NONE || point > b->model->grid->count) {
+        return;
+    }
+    if (list->count == list->capacity) {
+        uint32_t capacity = list->capacity == 0 ? 256 : 2 * list->capacity;
+        struct change *changes = REGION_NEW(b->region, struct change, capacity);
+        for (uint32_t i = 0; i < list->count; i++) {
+            changes[i] = list->changes[i];
+        }
+        list->changes = changes;
+        list->capacity = capacity;
+    }
+    list->changes[list->count++] = (struct change){point, column, value};
+    b->sum_limit[sum] += value > 0 ? value : 0;
+}
+
+static uint32_t share_column(struct builder *b)
+{
+    uint32_t column = lp_add_column(b->lp, 0, 1, 0);
+    b->lp->columns[column].integer = true;
+    return column;
+}
+
+/* Reruns of the value's writer that may lie in the segment, times `factor`. An interval that only
+ * overlaps counts too: the program may have rerun in the common part. */
+static void add_reruns(struct builder *b, uint32_t value, const struct relax_segment *segment,
+                       double factor)
+{
+    const struct relax_model *model = b->model;
+    uint32_t step = model->problem->accesses[value].step;
+    if (step == ATP_NONE || !model->problem->accesses[value].writes) {
+        return;
+    }
+    for (uint32_t i = model->step_first_interval[step]; i < model->step_first_interval[step + 1];
+         i++) {
+        const struct relax_interval *interval = &model->intervals[i];
+        if (interval->first < segment->end && interval->end > segment->first) {
+            lp_add_term(b->lp, interval->column, factor);
+        }
+    }
+}
+
+static void add_interval_columns(struct builder *b)
+{
+    for (uint32_t i = 0; i < b->model->interval_count; i++) {
+        b->model->intervals[i].column = share_column(b);
+    }
+}
+
+/* Whether an earlier stretch of the value can have had its copy to the host. */
+static bool may_free(const struct relax_model *model, uint32_t stretch)
+{
+    return stretch > model->value_first_stretch[model->stretches[stretch].value];
+}
+
+static void add_segment_columns(struct builder *b, uint32_t g)
+{
+    const struct relax_stretch *stretch = &b->model->stretches[g];
+    struct relax_segment *segments = &b->model->segments[stretch->first_segment];
+    for (uint32_t l = 0; l < stretch->segment_count; l++) {
+        struct relax_segment *segment = &segments[l];
+        segment->keep = segment->begins_absent ? ATP_NONE : share_column(b);
+        segment->restore = share_column(b);
+        if (stretch->kind != RELAX_STALE) {
+            bool same = stretch->kind == RELAX_LIVE && stretch->segment_count == 1;
+            segment->drop = same ? segment->restore : share_column(b);
+            segment->free = may_free(b->model, g) ? share_column(b) : ATP_NONE;
+        }
+    }
+}
+
+static void add_segment_changes(struct builder *b, uint32_t g)
+{
+    const struct relax_stretch *stretch = &b->model->stretches[g];
+    const struct relax_segment *segments = &b->model->segments[stretch->first_segment];
+    double bytes = scaled_bytes(b, stretch->value);
+    uint32_t made = point_at(b, relax_position(b->model->problem, stretch->value) + 1);
+    for (uint32_t l = 0; l < stretch->segment_count; l++) {
+        const struct relax_segment *segment = &segments[l];
+        bool last = l + 1 == stretch->segment_count;
+        uint32_t begin = point_at(b, segment->first + 1);
+        /* What is kept up to a cut is there at the cut's own run. */
+        bool cut = stretch->kind != RELAX_STALE && !last;
+        uint32_t end = point_at(b, segment->end + cut), needed = point_at(b, segment->end);
+        add_change(b, SUM_KEPT, begin, segment->keep, bytes);
+        add_change(b, SUM_KEPT, end, segment->keep, -bytes);
+        add_change(b, SUM_DROPPED, begin, segment->drop, bytes);
+        add_change(b, SUM_DROPPED, begin, segment->free, -bytes);
+        add_change(b, SUM_MADE, made, segment->drop, bytes);
+        add_change(b, SUM_MADE, made, segment->free, -bytes);
+        add_change(b, SUM_NEEDED, needed, segment->restore, bytes);
+        add_change(b, SUM_EASED, stretch->kind == RELAX_LIVE && last ? needed : begin,
+                   segment->restore, bytes);
+    }
+}
+
+/* The value is at the segment's end when it was kept, came back or was made anew there. */
+static void add_presence(struct builder *b, const struct relax_stretch *stretch,
+                         const struct relax_segment *segment, double factor)
+{
+    if (segment->keep != ATP_NONE) {
+        lp_add_term(b->lp, segment->keep, factor);
+    }
+    lp_add_term(b->lp, segment->restore, factor);
+    add_reruns(b, stretch->value, segment, factor);
+}
+
+static void add_drops_until(struct builder *b, const struct relax_stretch *stretch, uint32_t first,
+                            uint32_t end, double factor)
+{
+    for (uint32_t l = first; l < end; l++) {
+        lp_add_term(b->lp, b->model->segments[stretch->first_segment + l].drop, factor);
+    }
+}
+
+/* A restore in segment l comes after the stretch's first release, which had a complete host copy or
+ * was followed by a rerun. */
+static void add_restore_row(struct builder *b, const struct relax_stretch *stretch, uint32_t l)
+{
+    const struct relax_segment *segments = &b->model->segments[stretch->first_segment];
+    bool last = stretch->kind == RELAX_LIVE && l + 1 == stretch->segment_count;
+    (void)lp_begin_row(b->lp, 0, false);
+    lp_add_term(b->lp, segments[l].restore, -1);
+    add_drops_until(b, stretch, 0, l + 1, 1);
+    /* The last restore of a live stretch is one without a rerun in its own segment. */
+    for (uint32_t i = 0; i < l + !last; i++) {
+        add_reruns(b, stretch->value, &segments[i], 1);
+    }
+}
+
+static void add_stretch_rows(struct builder *b, uint32_t g)
+{
+    const struct relax_stretch *stretch = &b->model->stretches[g];
+    const struct relax_segment *segments = &b->model->segments[stretch->first_segment];
+    for (uint32_t l = 0; l < stretch->segment_count; l++) {
+        bool last = l + 1 == stretch->segment_count;
+        if (stretch->kind == RELAX_LIVE && last) {
+            /* The next access finds the value in place. */
+            (void)lp_begin_row(b->lp, 1, false);
+            add_presence(b, stretch, &segments[l], 1);
+        }
+        if (l > 0 && !segments[l].begins_absent) {
+            /* Only what is there when the segment begins can be kept through it. */
+            (void)lp_begin_row(b->lp, 0, false);
+            add_presence(b, stretch, &segments[l - 1], 1);
+            lp_add_term(b->lp, segments[l].keep, -1);
+        }
+        if (stretch->kind == RELAX_STALE) {
+            continue;
+        }
+        if (segments[l].drop != segments[l].restore) {
+            add_restore_row(b, stretch, l);
+        }
+        if (!last) {
+            /* A first release in a later segment: kept through this one. */
+            (void)lp_begin_row(b->lp, 0, false);
+            lp_add_term(b->lp, segments[l].keep, 1);
+            add_drops_until(b, stretch, l + 1, stretch->segment_count, -1);
+        }
+        if (segments[l].free != ATP_NONE) {
+            (void)lp_begin_row(b->lp, 0, false);
+            lp_add_term(b->lp, segments[l].drop, 1);
+            lp_add_term(b->lp, segments[l].free, -1);
+        }
+    }
+}
+
+/* Releases that need no copy follow a drop in an earlier stretch of the value. */
+static void add_free_row(struct builder *b, uint32_t g)
+{
+    const struct relax_model *model = b->model;
+    const struct relax_stretch *stretch = &model->stretches[g];
+    if (stretch->kind == RELAX_STALE || !may_free(model, g)) {
+        return;
+    }
+    (void)lp_begin_row(b->lp, 0, false);
+    for (uint32_t l = 0; l < stretch->segment_count; l++) {
+        lp_add_term(b->lp, model->segments[stretch->first_segment + l].free, -1);
+    }
+    for (uint32_t e = model->value_first_stretch[stretch->value]; e < g; e++) {
+        const struct relax_stretch *earlier = &model->stretches[e];
+        add_drops_until(b, earlier, 0, earlier->segment_count, 1);
+    }
+}
+
+/* Is the value in place at some run from the interval's first position to its end, the versions at
+ * the borders seen from inside? Then a rerun finds it and asks for nothing. */
+static bool is_at_hand(const struct relax_model *model, uint32_t value,
+                       const struct relax_interval *interval)
+{
+    const struct problem *problem = model->problem;
+    uint32_t tensor = problem->accesses[value].tensor;
+    for (uint32_t a = value; a < problem->first_access[tensor + 1]; a++) {
+        uint32_t position = relax_position(problem, a);
+        bool after = model->value_of[a] == value && position >= interval->first;
+        bool before = a > value && model->value_of[a - 1] == value && position > interval->first;
+        if (position <= interval->end && ((after && position < interval->end) || before)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* First stretch of the value that meets the interval; stretch_count: none does. */
+static uint32_t find_stretch(const struct relax_model *model, uint32_t value,
+                             const struct relax_interval *interval)
+{
+    for (uint32_t g = model->value_first_stretch[value]; g < model->value_first_stretch[value + 1];
+         g++) {
+        const struct relax_stretch *stretch = &model->stretches[g];
+        const struct relax_segment *segments = &model->segments[stretch->first_segment];
+        if (segments[0].first <= interval->first &&
+            segments[stretch->segment_count - 1].end >= interval->end) {
+            return g;
+        }
+    }
+    return model->stretch_count;
+}
+
+/* A rerun in the interval finds the value there when the interval's first segment begins, or it
+ * comes back or is made anew in a segment that meets the interval. */
+static void add_input_row(struct builder *b, uint32_t value, const struct relax_interval *interval)
+{
+    const struct relax_model *model = b->model;
+    uint32_t g = find_stretch(model, value, interval);
+    if (is_at_hand(model, value, interval) || g == model->stretch_count) {
+        return;
+    }
+    const struct relax_stretch *stretch = &model->stretches[g];
+    const struct relax_segment *segments = &model->segments[stretch->first_segment];
+    uint32_t first = 0, end;
+    while (segments[first].end <= interval->first) {
+        first++;
+    }
+    for (end = first; end < stretch->segment_count && segments[end].first < interval->end;) {
+        end++;
+    }
+    /* There when the stretch begins, or needed by the access that ends it: nothing to ask. */
+    if ((first == 0 && !segments[0].begins_absent) ||
+        (stretch->kind == RELAX_LIVE && end == stretch->segment_count)) {
+        return;
+    }
+    (void)lp_begin_row(b->lp, 0, false);
+    lp_add_term(b->lp, interval->column, -1);
+    if (!segments[first].begins_absent) {
+        add_presence(b, stretch, &segments[first - 1], 1);
+    }
+    for (uint32_t l = first; l < end; l++) {
+        lp_add_term(b->lp, segments[l].restore, 1);
+        add_reruns(b, value, &segments[l], 1);
+    }
+}
+
+static void add_rerun_rows(struct builder *b)
+{
+    const struct relax_model *model = b->model;
+    const struct problem *problem = model->problem;
+    for (uint32_t s = 0; s < problem->model->step_count; s++) {
+        for (uint32_t i = model->step_first_interval[s]; i < model->step_first_interval[s + 1];
+             i++) {
+            for (uint32_t u = problem->step_first[s]; u < problem->step_first[s + 1]; u++) {
+                const struct access *access = &problem->accesses[problem->step_accesses[u]];
+                if (relax_needs_version(access)) {
+                    add_input_row(b, relax_needed_value(model, problem->step_accesses[u]),
+                                  &model->intervals[i]);
+                }
+            }
+        }
+    }
+}
+
+/* Between two cuts, stalls and reruns together take at least the time of the steps that rerun
+ * there.
+ */
+static void add_time_rows(struct builder *b)
+{
+    const struct relax_model *model = b->model;
+    const struct relax_grid *grid = model->grid;
+    for (uint32_t k = 0; k <= grid->count;) {
+        uint32_t first = k == 0 ? 0 : point_position(b, k - 1);
+        (void)lp_begin_row(b->lp, 0, false);
+        do {
+            lp_add_term(b->lp, b->times[k++], 1);
+        } while (k <= grid->count && !grid->points[k - 1].cut);
+        uint32_t end = k > grid->count ? UINT32_MAX : point_position(b, k - 1);
+        for (uint32_t s = 0; s < model->problem->model->step_count; s++) {
+            for (uint32_t i = model->step_first_interval[s]; i < model->step_first_interval[s + 1];
+                 i++) {
+                if (model->intervals[i].first >= first && model->intervals[i].first < end) {
+                    double ns = (double)model->problem->profile->clock.step_ns[s];
+                    lp_add_term(b->lp, model->intervals[i].column, -ns / b->time_unit);
+                }
+            }
+        }
+    }
+}
+
+static int compare_changes(const void *left, const void *right)
+{
+    const struct change *a = left, *b = right;
+    if (a->order != b->order) {
+        return a->order < b->order ? -1 : 1;
+    }
+    return (a->column > b->column) - (a->column < b->column);
+}
+
+/* Running sums as columns of their own: rows that use them stay sparse. The needed bytes have one
+ * more place, for what comes back after the last checkpoint. */
+static void add_sum(struct builder *b, enum sum sum)
+{
+    struct change_list *list = &b->lists[sum];
+    uint32_t count = b->model->grid->count + (sum == SUM_NEEDED), next = 0;
+    b->sums[sum] = REGION_NEW(b->region, uint32_t, (size_t)count + 1);
+    if (list->count > 1) {
+        qsort(list->changes, list->count, sizeof(*list->changes), compare_changes);
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        b->sums[sum][k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[sum]), 0);
+        (void)lp_begin_row(b->lp, 0, true);
+        lp_add_term(b->lp, b->sums[sum][k], 1);
+        if (k > 0) {
+            lp_add_term(b->lp, b->sums[sum][k - 1], -1);
+        }
+        for (; next < list->count && list->changes[next].order == k; next++) {
+            lp_add_term(b->lp, list->changes[next].column, -list->changes[next].value);
+        }
+    }
+}
+
+/* Nanoseconds of steps [first, end). */
+static double step_times(const struct builder *b, uint32_t first, uint32_t end)
+{
+    int64_t sum = 0;
+    for (uint32_t s = first; s < end; s++) {
+        sum += b->model->problem->profile->clock.step_ns[s];
+    }
+    return (double)sum / b->time_unit;
+}
+
+/* later <= earlier + rate (elapsed + stalls and reruns of epoch k). */
+static void add_engine_row(struct builder *b, uint32_t later, uint32_t earlier, double rate,
+                           double elapsed, uint32_t k)
+{
+    (void)lp_begin_row(b->lp, -round_up(rate * elapsed), false);
+    lp_add_term(b->lp, later, -1);
+    if (earlier != ATP_NONE) {
+        lp_add_term(b->lp, earlier, 1);
+    }
+    lp_add_term(b->lp, b->times[k], rate);
+}
+
+static void add_order_row(struct builder *b, uint32_t larger, uint32_t smaller)
+{
+    (void)lp_begin_row(b->lp, 0, false);
+    lp_add_term(b->lp, larger, 1);
+    lp_add_term(b->lp, smaller, -1);
+}
+
+static void add_out_rows(struct builder *b, uint32_t k)
+{
+    const struct relax_grid *grid = b->model->grid;
+    uint32_t step = grid->points[k].step, before = k == 0 ? 0 : grid->points[k - 1].step;
+    b->outs[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[SUM_MADE]), 0);
+    b->released[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[SUM_DROPPED]), 0);
+    /* By the start of the checkpoint's run: the engine moves at most rate x elapsed; only what was
+     * made can be copied, only what was copied is released, and only in a stretch that has begun.
+     */
+    add_engine_row(b, b->outs[k], k == 0 ? ATP_NONE : b->outs[k - 1], b->out_rate,
+                   step_times(b, before, step), k);
+    add_order_row(b, b->sums[SUM_MADE][k], b->outs[k]);
+    add_order_row(b, b->outs[k], b->released[k]);
+    add_order_row(b, b->sums[SUM_DROPPED][k], b->released[k]);
+}
+
+static void add_in_rows(struct builder *b, uint32_t k)
+{
+    const struct relax_grid *grid = b->model->grid;
+    uint32_t before = k == 0 ? ATP_NONE : b->ins[k - 1];
+    uint32_t first = k == 0 ? 0 : grid->points[k - 1].step + 1;
+    uint32_t end = k == grid->count ? b->model->problem->model->step_count : grid->points[k].step;
+    /* ins: copied back by the end of the checkpoint's run, of the restores that count. What is
+     * needed by its start was copied by then. */
+    add_engine_row(b, b->sums[SUM_NEEDED][k], before, b->in_rate, step_times(b, first, end), k);
+    if (k == grid->count) {
+        return;
+    }
+    b->ins[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[SUM_NEEDED]), 0);
+    add_engine_row(b, b->ins[k], before, b->in_rate, step_times(b, first, end + 1), k);
+    add_order_row(b, b->ins[k], b->sums[SUM_NEEDED][k]);
+    if (k > 0) {
+        add_order_row(b, b->ins[k], before);
+    }
+}
+
+static uint64_t working_set(const struct problem *problem, uint32_t step)
+{
+    uint64_t bytes = problem->model->steps[step].workspace_bytes;
+    for (uint32_t i = problem->step_first[step]; i < problem->step_first[step + 1]; i++) {
+        bytes += problem->model->tensors[problem->accesses[problem->step_accesses[i]].tensor].bytes;
+    }
+    return bytes;
+}
+
+/* While the checkpoint runs these lie side by side: its working set; what is kept in segments
+ * around it; what is to be dropped and not yet released; and what was copied back of restores whose
+ * end has not come (the restores that do not count here are eased off from their segment's begin
+ * on). */
+static uint32_t add_memory_row(struct builder *b, uint32_t k)
+{
+    uint32_t step = b->model->grid->points[k].step;
+    double left = b->limit - (double)working_set(b->model->problem, step);
+    uint32_t row = lp_begin_row(b->lp, -(left / b->byte_unit), false);
+    lp_add_term(b->lp, b->sums[SUM_KEPT][k], -1);
+    lp_add_term(b->lp, b->sums[SUM_DROPPED][k], -1);
+    lp_add_term(b->lp, b->released[k], 1);
+    lp_add_term(b->lp, b->ins[k], -1);
+    lp_add_term(b->lp, b->sums[SUM_EASED][k], 1);
+    return row;
+}
+
+static double power_of_two_at_least(double value)
+{
+    double unit = 1;
+    while (unit < value) {
+        unit *= 2;
+    }
+    return unit;
+}
+
+static double rate_in_units(const struct builder *b, uint64_t bytes_per_second)
+{
+    /* Two roundings: of the number, of the quotient. */
+    double rate = (double)bytes_per_second / 1e9;
+    return round_up(round_up(round_up(rate))) * b->time_unit / b->byte_unit;
+}
+
+static void set_units(struct builder *b, struct relax_rows *rows)
+{
+    const struct problem *problem = b->model->problem;
+    const struct atp_clock *clock = &problem->profile->clock;
+    /* Any arena within budget - resident, whatever the plan's alignment. */
+    b->limit = (double)(problem->arena_limit + (problem->alignment_bytes - 1));
+    b->byte_unit = rows->byte_unit = power_of_two_at_least(b->limit / UNIT_SHARE);
+    b->time_unit = rows->time_unit =
+        power_of_two_at_least((double)problem->compute_ns / UNIT_SHARE);
+    b->out_rate = rate_in_units(b, clock->d2h_bytes_per_second);
+    b->in_rate = rate_in_units(b, clock->h2d_bytes_per_second);
+}
+
+/* Enough for every value to be copied out and back and every step to rerun, with room: a program
+ * that takes longer is far beyond any bound of interest. */
+static void set_extra_limit(struct builder *b, struct relax_rows *rows)
+{
+    double copies = b->sum_limit[SUM_NEEDED] / b->in_rate + b->sum_limit[SUM_MADE] / b->out_rate;
+    double reruns = (double)b->model->problem->compute_ns / b->time_unit;
+    double limit = ceil(4 * (copies + reruns) + 1) * rows->time_unit;
+    rows->extra_limit_ns = limit < 4e18 ? (int64_t)limit : INT64_C(4000000000000000000);
+}
+
+void relax_rows_build(struct relax_model *model, struct region *region, struct relax_rows *out_rows)
+{
+    uint32_t count = model->grid->count;
+    struct builder builder = {.model = model, .lp = &out_rows->lp, .region = region};
+    struct builder *b = &builder;
+    *out_rows = (struct relax_rows){.memory_rows = REGION_NEW(region, uint32_t, count)};
+    lp_init(b->lp, region);
+    set_units(b, out_rows);
+    b->times = REGION_NEW(region, uint32_t, (size_t)count + 1);
+    b->outs = REGION_NEW(region, uint32_t, count);
+    b->released = REGION_NEW(region, uint32_t, count);
+    b->ins = REGION_NEW(region, uint32_t, count);
+    add_interval_columns(b);
+    for (uint32_t g = 0; g < model->stretch_count; g++) {
+        add_segment_columns(b, g);
+        add_segment_changes(b, g);
+    }
+    set_extra_limit(b, out_rows);
+    for (uint32_t k = 0; k <= count; k++) {
+        double upper = (double)out_rows->extra_limit_ns / out_rows->time_unit;
+        b->times[k] = lp_add_column(b->lp, 0, upper, 1);
+    }
+    for (uint32_t g = 0; g < model->stretch_count; g++) {
+        add_stretch_rows(b, g);
+        add_free_row(b, g);
+    }
+    add_rerun_rows(b);
+    add_time_rows(b);
+    for (enum sum sum = SUM_KEPT; sum < SUM_COUNT; sum++) {
+        add_sum(b, sum);
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        add_out_rows(b, k);
+        add_in_rows(b, k);
+        out_rows->memory_rows[k] = model->grid->points[k].memory ? add_memory_row(b, k) : ATP_NONE;
+    }
+    add_in_rows(b, count);
+}
+
+int64_t relax_bound_ns(const struct relax_rows *rows, const struct problem *problem, double value)
+{
+    /* Whole nanoseconds: the product is exact, and below what a double holds exactly or cut. */
+    double extra = floor(value * rows->time_unit);
+    if (!(extra > 0)) {
+        return problem->compute_ns;
+    }
+    int64_t whole = extra < 0x1p53 ? (int64_t)extra : INT64_C(1) << 53;
+    return problem->compute_ns + (whole < rows->extra_limit_ns ? whole : rows->extra_limit_ns);
+}
