@@ -60,6 +60,7 @@ case $build in
 '' | /*) ;;
 *) build=$here/$build ;;
 esac
+build=${build#"$root"/}
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
