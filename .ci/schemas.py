@@ -6,6 +6,7 @@ A file says what it is by its first key, atp_profile or atp_plan.
 """
 import json
 import pathlib
+import re
 import sys
 
 import jsonschema
@@ -20,12 +21,9 @@ class Loader(yaml.SafeLoader):
 
 def construct_scalar(loader, node):
     value = loader.construct_scalar(node)
-    if node.style is None:
-        try:
-            number = float(value)
-            return int(number) if number.is_integer() else number
-        except (ValueError, OverflowError):
-            pass
+    if node.style is None and re.fullmatch(r"[0-9]+([.][0-9]+)?[eE][+]?[0-9]{1,2}", value):
+        number = float(value)
+        return int(number) if number.is_integer() else number
     return value
 
 
