@@ -34,7 +34,7 @@ blocks() {
 }
 
 if [ ! -f build/build.ninja ]; then meson setup build >"$scratch/log" || { cat "$scratch/log"; exit 1; }; fi
-ninja -C build --quiet
+ninja -C build --quiet >"$scratch/log" || { cat "$scratch/log"; exit 1; }
 
 # tests/run.sh is the caller's to run: it has, or it is running.
 blocks sh >"$scratch/commands"
