@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# What the README says is true: its commands run, its profile is the shipped one, its C compiles, the paths that it names
-# exist, and every block below an "output:" mark is what the command of the mark prints. Uses the directory `build`.
+# What the README says is true: its commands run, its profile is the shipped one, its C compiles, the paths that it
+# names exist, and every block below an "output:" mark is what the command of the mark prints. Builds in `build`.
 #
 #   sh tests/readme.sh          checks
 #   sh tests/readme.sh --fill   writes the output blocks anew
