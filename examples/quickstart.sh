@@ -28,6 +28,15 @@ show() {
     "$@"
 }
 
+# The same, with the results in a file of which the last line is shown.
+show_into() {
+    file=$1
+    shift
+    printf '$ %s > %s\n' "$*" "$file"
+    "$@" >"$file"
+    tail -n 1 "$file"
+}
+
 # Builds are long and dull: their words are shown when they fail.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -61,15 +70,13 @@ header "5. Look at it"
 show "$planner" show "$out/gpt2.plan.yaml"
 
 header "6. A training program: train as it is, and record its profile"
-show "$mlp" --iterations "$iterations" --print-losses >"$out/mlp.losses"
-sed -n '$p' "$out/mlp.losses"
+show_into "$out/mlp.losses" "$mlp" --iterations "$iterations" --print-losses
 show "$mlp" --iterations "$iterations" --record "$out/mlp.profile.yaml"
 
 header "7. Plan it with $budget of its activation memory, prove the plan, train with it"
 show "$planner" "$out/mlp.profile.yaml" --budget "$budget" -o "$out/mlp.plan.yaml"
 show "$planner" check "$out/mlp.plan.yaml" --profile "$out/mlp.profile.yaml"
-show "$mlp" --iterations "$iterations" --print-losses --plan "$out/mlp.plan.yaml" >"$out/mlp.planned.losses"
-sed -n '$p' "$out/mlp.planned.losses"
+show_into "$out/mlp.planned.losses" "$mlp" --iterations "$iterations" --print-losses --plan "$out/mlp.plan.yaml"
 if [ ! -s "$out/mlp.losses" ] || ! cmp "$out/mlp.losses" "$out/mlp.planned.losses"; then
     echo "quickstart: the losses differ: $out/mlp.losses, $out/mlp.planned.losses" >&2
     exit 1
