@@ -48,15 +48,19 @@ def main():
         for path in sorted((ROOT / folder).rglob("*.yaml")):
             with path.open(encoding="utf-8") as text:
                 data = yaml.load(text, Loader)
-            kind = next((k for k in ("profile", "plan") if f"atp_{k}" in data), None)
-            if kind not in schemas:
-                continue
+            name = path.relative_to(ROOT)
             files += 1
+            keys = data if isinstance(data, dict) else {}
+            kind = next((k for k in ("profile", "plan") if f"atp_{k}" in keys), None)
+            if kind not in schemas:
+                bad += 1
+                print(f"{name}: no schemas/{kind or 'profile'}.*.schema.json says what this is")
+                continue
             validator = jsonschema.validators.validator_for(schemas[kind])(schemas[kind])
             for error in validator.iter_errors(data):
                 bad += 1
                 place = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
-                print(f"{path.relative_to(ROOT)}: {place.lstrip('.')}: {error.message[:200]}")
+                print(f"{name}: {place.lstrip('.')}: {error.message[:200]}")
     print(f"{files} profiles and plans read, {bad} complaints")
     return 1 if bad else 0
 
