@@ -414,6 +414,14 @@ void search_run(const struct problem *problem, const struct relax_solution *rela
     }
     uint8_t *best_start = REGION_NEW(region, uint8_t, problem->access_count);
     memcpy(best_start, s.choices, problem->access_count);
+    if (options->start != NULL) {
+        memcpy(s.choices, options->start, problem->access_count);
+        struct score given = judge(&s);
+        if (given.cost < score.cost) {
+            score = given;
+            memcpy(best_start, s.choices, problem->access_count);
+        }
+    }
     for (enum start start = relaxed != NULL ? START_RELAXED : START_KEEP; start <= START_RECOMPUTE;
          start++) {
         begin_from(&s, start, relaxed);

@@ -326,6 +326,10 @@ static bool bring_in(struct player *p)
     for (uint32_t i = begin; i < end; i++) {
         uint32_t r = s->begin_list[i];
         if (!s->sequence.residences[r].by_restore) {
+            /* An earlier stay may still be on its way to the host. */
+            if (s->previous[r] != ATP_NONE) {
+                (void)make_copy_ready(p, s->previous[r], false);
+            }
             if (!make_room(p, bytes_of(s, r), false)) {
                 return false;
             }
