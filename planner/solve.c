@@ -9,6 +9,7 @@
 #include "assemble.h"
 #include "fail.h"
 #include "problem.h"
+#include "refit.h"
 #include "relax.h"
 #include "schedule.h"
 #include "search.h"
@@ -171,7 +172,7 @@ static enum atp_status refuse_search(const struct solver *s, const struct search
 
 /* One round: search below the present arena limit, then place. */
 static enum atp_status search_and_place(struct solver *s, const struct relax_solution *relaxed,
-                                        uint64_t work, const uint8_t **choices,
+                                        uint64_t work, uint8_t **choices,
                                         struct assemble_result *placed, struct atp_error *err)
 {
     struct search_options options = {
@@ -201,29 +202,32 @@ static enum atp_status search_until_placed(struct solver *s, const struct relax_
                                            struct atp_error *err)
 {
     const uint64_t limit = s->problem.arena_limit;
-    const uint8_t *choices = NULL;
+    uint8_t *choices = NULL;
     struct assemble_result placed = {0};
     for (uint32_t round = 0; round < PLACE_ROUNDS_MAX; round++) {
         uint64_t work = s->effort * SEARCH_WORK / (round == 0 ? 1 : 4);
         ATP_TRY(search_and_place(s, relaxed, work, &choices, &placed, err));
-        if (placed.arena_bytes <= limit && placed.host_arena_bytes <= s->problem.host_limit) {
-            return ATP_OK;
-        }
         uint64_t over = placed.arena_bytes > limit ? placed.arena_bytes - limit : 0;
-        uint64_t next = s->problem.arena_limit - over - over / 8;
-        if (next < s->problem.least_arena_bytes) {
-            next = s->problem.least_arena_bytes;
-        }
-        if (over == 0 || next == s->problem.arena_limit) {
+        uint64_t next =
+            (s->problem.arena_limit - over - over / 8) & ~(s->problem.alignment_bytes - 1);
+        if (placed.fits || over == 0 || next < s->problem.least_arena_bytes) {
             break;
         }
-        s->problem.arena_limit = next & ~(s->problem.alignment_bytes - 1);
+        s->problem.arena_limit = next;
     }
-    return atp_fail(err, ATP_ERR_INFEASIBLE,
-                    "a plan fits in %" PRIu64
-                    " bytes, but its tensors could not be placed: %" PRIu64
-                    " bytes are needed, %" PRIu64 " are there; raise the budget a little",
-                    placed.live_bytes, placed.arena_bytes, limit);
+    s->problem.arena_limit = limit;
+    if (!placed.fits) {
+        refit(&s->problem, choices, s->options->budget_bytes, s->effort * PLACE_WORK, s->region,
+              s->plan, &placed);
+    }
+    if (!placed.fits) {
+        return atp_fail(err, ATP_ERR_INFEASIBLE,
+                        "a plan fits in %" PRIu64
+                        " bytes, but its tensors could not be placed: %" PRIu64
+                        " bytes are needed, %" PRIu64 " are there; raise the budget a little",
+                        placed.live_bytes, placed.arena_bytes, limit);
+    }
+    return ATP_OK;
 }
 
 /* The judges: nothing leaves that they have not accepted. */
