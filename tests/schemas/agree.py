@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Schema and reader give the same verdict on good and bad documents, and shipped profiles are good.
+"""Schema and reader give the same verdict on good and bad documents; shipped profiles and the examples of the page
+that describes the formats are good.
 
     agree.py READ_FILE FUZZ_CORPUS SCHEMAS PROFILES     exit status 77: python3-jsonschema or python3-yaml is missing
 """
@@ -156,6 +157,10 @@ def main():
                     text = edit(base, old, new)
                     path.write_text(text, encoding="utf-8")
                     expect(kind, what, text, wanted, path)
+        page = (schemas / "README.md").read_text(encoding="utf-8")
+        for text, kind in re.findall(r"^```yaml\n(atp_(profile|plan): .*?)^```", page, re.S | re.M):
+            path.write_text(text, encoding="utf-8")
+            expect(kind, "the example of README.md", text, True, path)
     for path in sorted(profiles.glob("*.yaml")):
         expect("profile", path.name, path.read_text(encoding="utf-8"), True, path)
     print(f"{checked} documents, {complaints} disagreements")
