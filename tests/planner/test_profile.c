@@ -301,7 +301,7 @@ static const struct bad_text REFUSED[] = {
      ATP_ERR_INVALID, 8, 51, "steps[0].reads[0]: \"x\" is read before"},
     {ONE T "steps:\n  - {name: f, phase: update, time_us: 1, reads: [x], writes: []}\n"
            "  - {name: g, phase: forward, time_us: 1, reads: [], writes: []}\n",
-     ATP_ERR_INVALID, 9, 5, "steps[1]: a forward step cannot follow"},
+     ATP_ERR_INVALID, 9, 5, "steps[1]: phase forward"},
     {ONE T "steps:\n  - {name: f, phase: forward, time_us: 1, reads: [x], writes: []}\n"
            "  - {name: f, phase: forward, time_us: 1, reads: [], writes: []}\n",
      ATP_ERR_INVALID, 9, 5, "steps[1]: "},
