@@ -139,6 +139,9 @@ START_TEST(scales_a_single_batch_size_in_proportion)
     ck_assert_int_eq(p.clock.step_ns[0], 15);
     ck_assert_int_eq(p.clock.step_ns[1], 11); /* 10.5 to nearest */
     ck_assert_int_eq(p.clock.step_ns[2], 5000);
+    p = at(7);
+    ck_assert_uint_eq(p.model.steps[0].workspace_bytes, 6); /* 5.25 rounded up */
+    ck_assert_int_eq(p.clock.step_ns[1], 12);               /* 12.25 to nearest */
     p = at(1);
     ck_assert_uint_eq(p.model.tensors[0].bytes, 3);
     ck_assert_int_eq(p.clock.step_ns[0], 3);
