@@ -12,8 +12,8 @@ See profiles/README.md for what each model assumes.
 import argparse
 import sys
 
-# What a GPU attains, from its public data sheet and a share of the peak that large kernels reach.
-# https://images.nvidia.com/content/technologies/volta/pdf/volta-v100-datasheet-update-us-1165301-r5.pdf
+# Peaks from the public data sheets (NVIDIA V100, A100 80GB, H200; dense rates); links as PCIe 3.0, 4.0 and 5.0 x16
+# give them, which is an assumption.
 GPUS = {
     "v100": {
         "name": "NVIDIA V100-SXM2-16GB",
@@ -21,13 +21,29 @@ GPUS = {
         "fp16_flops": 125 * 10**12,  # tensor cores
         "fp32_flops": 157 * 10**11,
         "bandwidth": 900 * 10**9,
+        "link": 12 * 10**9,
+    },
+    "a100": {
+        "name": "NVIDIA A100-SXM4-80GB",
+        "memory_bytes": 80 * 10**9,
+        "fp16_flops": 312 * 10**12,
+        "fp32_flops": 195 * 10**11,
+        "bandwidth": 2039 * 10**9,
+        "link": 24 * 10**9,
+    },
+    "h200": {
+        "name": "NVIDIA H200",
+        "memory_bytes": 141 * 10**9,
+        "fp16_flops": 989 * 10**12,
+        "fp32_flops": 67 * 10**12,
+        "bandwidth": 4800 * 10**9,
+        "link": 50 * 10**9,
     },
 }
 MATMUL_PERCENT = 50
 CONV_PERCENT = 70
 BANDWIDTH_PERCENT = 80
 LAUNCH_NS = 5000
-LINK = 12 * 10**9
 COPY_LATENCY_NS = 10000
 CONV_WORKSPACE = 32 << 20
 
@@ -395,8 +411,8 @@ atp_profile: 1
 model: {name}
 origin: "modelled, nothing here is measured: roofline of the data sheet, profiles/generate.py \
 {describe(options)}"
-device: {{name: {gpu['name']}, memory_bytes: {gpu['memory_bytes']}, d2h_bytes_per_second: {LINK}, \
-h2d_bytes_per_second: {LINK}, copy_latency_us: {microseconds(COPY_LATENCY_NS)}}}
+device: {{name: {gpu['name']}, memory_bytes: {gpu['memory_bytes']}, d2h_bytes_per_second: \
+{gpu['link']}, h2d_bytes_per_second: {gpu['link']}, copy_latency_us: {microseconds(COPY_LATENCY_NS)}}}
 {batch}
 resident_bytes: {series([p.resident for p in profiles])}
 tensors:
