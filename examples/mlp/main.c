@@ -218,7 +218,12 @@ static int train_with(const struct settings *s, struct net *net)
     struct atp_plan_file *file = NULL;
     struct atp_error err;
     if (s->plan_path != NULL && atp_plan_read(s->plan_path, &file, &err) != ATP_OK) {
-        (void)fprintf(stderr, "mlp: %s\n", err.text);
+        if (err.line > 0) {
+            (void)fprintf(stderr, "%s:%" PRIu32 ":%" PRIu32 ": %s\n", s->plan_path, err.line,
+                          err.column, err.text);
+        } else {
+            (void)fprintf(stderr, "mlp: %s\n", err.text);
+        }
         return EXIT_BAD_PLAN;
     }
     enum atp_status status = train(s, net, file != NULL ? &file->plan : NULL, &err);
