@@ -69,7 +69,7 @@ void norm_forward(const struct norm *l, float *out, float *stats, const float *i
 }
 
 void norm_backward(const struct norm *l, float *d_in, const float *d_out, const float *in,
-                   const float *stats)
+                   const float *stats, bool adds)
 {
     memset(l->d_gain, 0, l->width * sizeof(float));
     memset(l->d_bias, 0, l->width * sizeof(float));
@@ -89,7 +89,7 @@ void norm_backward(const struct norm *l, float *d_in, const float *d_out, const 
         dot /= (float)l->width;
         for (uint32_t i = 0; i < l->width; i++) {
             float normal = (x[i] - mean) * scale;
-            dx[i] += (dy[i] * l->gain[i] - sum - normal * dot) * scale;
+            dx[i] = (adds ? dx[i] : 0) + (dy[i] * l->gain[i] - sum - normal * dot) * scale;
         }
     }
 }

@@ -6,6 +6,7 @@
 #ifndef LAYERS_H
 #define LAYERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* out = in * weight + bias. The gradients are overwritten, not added to. */
@@ -25,9 +26,9 @@ struct norm {
     float *d_gain, *d_bias;
 };
 void norm_forward(const struct norm *layer, float *out, float *stats, const float *in);
-/* Adds to d_in: the gradient that came around the block is in it already. */
+/* `adds`: to what is in d_in already, the gradient that came around the block. */
 void norm_backward(const struct norm *layer, float *d_in, const float *d_out, const float *in,
-                   const float *stats);
+                   const float *stats, bool adds);
 
 void gelu_forward(float *out, const float *in, uint64_t count);
 /* In place: the gradient of the output becomes that of the input. */

@@ -11,7 +11,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "layers.h"
 
@@ -391,10 +390,8 @@ static void work_backward(const struct net *net, const struct op *op, const stru
     if (op->kind == OP_LINEAR_BACKWARD) {
         linear_backward(&linear, at->out[0], at->in[0], at->in[1]);
     } else if (op->kind == OP_NORM_BACKWARD) {
-        if (at->in[3] == NULL) {
-            memset(at->out[0], 0, count * sizeof(float)); /* nothing came around the last norm */
-        }
-        norm_backward(&norm, at->out[0], at->in[0], at->in[1], at->in[2]);
+        /* Nothing came around the last norm. */
+        norm_backward(&norm, at->out[0], at->in[0], at->in[1], at->in[2], at->in[3] != NULL);
     } else if (op->kind == OP_GELU_BACKWARD) {
         gelu_backward(at->out[0], at->in[1], count);
     } else if (op->kind == OP_DROPOUT_BACKWARD) {

@@ -70,8 +70,8 @@ void net_finish(struct net *net);
 /* Bytes that stay on the device: parameters, gradients, momenta. */
 uint64_t net_resident_bytes(const struct net *net);
 
-/* An atp_step_fn over a struct net. With step = ATP_NONE it puts the iteration's batch into the
- * input tensors. */
-enum atp_status net_step(void *net, const struct atp_step_call *call, struct atp_error *err);
+/* An atp_step_fn whose ctx is a struct net. With step = ATP_NONE it puts the iteration's batch into
+ * the input tensors. */
+enum atp_status net_step(void *ctx, const struct atp_step_call *call, struct atp_error *err);
 
 #endif

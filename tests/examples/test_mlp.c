@@ -70,8 +70,7 @@ static double loss_at(uint64_t at, float delta, float *out_gradients)
     return loss;
 }
 
-/* The `nth` place with the steepest slope of parameters [begin, end): there a wrong gradient shows
- * best. */
+/* The steepest of parameters [begin, end): there a wrong gradient shows best. */
 static uint64_t steepest(const float *gradients, uint64_t begin, uint64_t end)
 {
     uint64_t best = begin;
@@ -145,8 +144,8 @@ START_TEST(declares_what_a_planner_must_know)
         }
     }
     ck_assert_uint_eq(never, small.blocks);
-    ck_assert_uint_eq(in_place, 3 * small.blocks);
-    ck_assert_uint_eq(two_outputs, 2 * small.blocks + 1);
+    ck_assert_uint_eq(in_place, (uint64_t)3 * small.blocks);
+    ck_assert_uint_eq(two_outputs, (uint64_t)2 * small.blocks + 1);
     ck_assert_uint_eq(updates, 1);
     net_finish(&net);
 }
