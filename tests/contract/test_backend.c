@@ -12,7 +12,7 @@
 
 #include "backends.h"
 
-#define BYTES 4096u
+#define BYTES ((size_t)4096)
 
 /* A compute stream, two copy streams, one event per need, device and pinned memory. */
 struct bench {

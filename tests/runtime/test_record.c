@@ -63,9 +63,12 @@ static long time_of(const char *text, const char *step)
 {
     const char *line = strstr(text, step);
     ck_assert_msg(line != NULL, "no %s in\n%s", step, text);
-    long us = 0;
-    int fraction = 0;
-    ck_assert_int_eq(sscanf(strstr(line, "time_us: "), "time_us: %ld.%3d", &us, &fraction), 2);
+    line = strstr(line, "time_us: ");
+    ck_assert_ptr_nonnull(line);
+    char *point;
+    long us = strtol(line + strlen("time_us: "), &point, 10);
+    ck_assert_int_eq(*point, '.');
+    long fraction = strtol(point + 1, NULL, 10); /* always three digits */
     return us * 1000 + fraction;
 }
 

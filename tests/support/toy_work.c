@@ -95,7 +95,7 @@ static enum atp_status write_all(const struct toy *toy, const struct atp_step_ca
             if (is_first) {
                 data[n] = (uint8_t)value;
             } else if (n % 2 == 0) {
-                data[n] = (uint8_t)(data[n] * 3u + value);
+                data[n] = (uint8_t)(data[n] * (uint64_t)3 + value);
             }
         }
     }
@@ -106,7 +106,7 @@ static enum atp_status write_all(const struct toy *toy, const struct atp_step_ca
 static enum atp_status scribble(const struct toy *toy, const struct atp_step_call *call,
                                 struct atp_error *err)
 {
-    uint64_t bytes = toy->model->steps[call->step].workspace_bytes, before, after;
+    uint64_t bytes = toy->model->steps[call->step].workspace_bytes, before = 0, after = 0;
     if ((bytes > 0) != (call->workspace != NULL)) {
         return atp_fail(err, ATP_ERR_INVALID, "a workspace that does not fit the step");
     }
@@ -127,7 +127,7 @@ static enum atp_status scribble(const struct toy *toy, const struct atp_step_cal
 enum atp_status toy_work(void *ctx, const struct atp_step_call *call, struct atp_error *err)
 {
     struct toy *toy = (struct toy *)ctx;
-    uint64_t digest;
+    uint64_t digest = 0;
     if (call->step == ATP_NONE) {
         return fill_inputs(toy, call, err);
     }

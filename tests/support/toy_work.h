@@ -27,10 +27,10 @@ struct toy {
 void toy_init(struct toy *toy, const struct atp_model *model, uint64_t salt);
 void toy_finish(struct toy *toy);
 
-/* An atp_step_fn over a struct toy: fills the inputs when the step is ATP_NONE, else does the
- * step's work. ATP_ERR_INVALID when a rerun reads other bytes than the run did, when a tensor of
- * the step is not on the device, or when the workspace is somebody else's bytes. */
-enum atp_status toy_work(void *toy, const struct atp_step_call *call, struct atp_error *err);
+/* An atp_step_fn whose ctx is a struct toy: fills the inputs when the step is ATP_NONE, else does
+ * the step's work. ATP_ERR_INVALID when a rerun reads other bytes than the run did, when a tensor
+ * of the step is not on the device, or when the workspace is somebody else's bytes. */
+enum atp_status toy_work(void *ctx, const struct atp_step_call *call, struct atp_error *err);
 
 /* The digests of an iteration, all in one. */
 uint64_t toy_digest(const struct toy *toy);
