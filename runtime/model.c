@@ -34,7 +34,7 @@ struct judge {
     struct atp_error *err;
 };
 
-/* Per tensor: the last step that read and wrote it, ATP_NONE before; by how many it is written. */
+/* Per tensor: the last step that read and that wrote it, ATP_NONE before; whether any writes it. */
 struct history {
     uint32_t last_reader, last_writer;
     bool is_written;

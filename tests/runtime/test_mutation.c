@@ -56,6 +56,34 @@ static void swap_each(struct plan_builder *builder, struct tally *tally, uint64_
     }
 }
 
+static uint32_t find_after(const struct plan_builder *builder, uint32_t from, enum atp_op op,
+                           uint32_t id)
+{
+    while (builder->program[from].op != op || builder->program[from].id != id) {
+        from++;
+    }
+    return from;
+}
+
+/* Frees a tensor in place of evicting it: an older host copy, if it has one, comes back later. */
+static void skip_each_eviction(struct plan_builder *builder, struct tally *tally, uint64_t seed)
+{
+    for (uint32_t i = 0; i < builder->plan.instruction_count; i++) {
+        struct atp_instruction in = builder->program[i];
+        char how[64];
+        if (in.op != ATP_OP_EVICT) {
+            continue;
+        }
+        (void)snprintf(how, sizeof(how), "a free in place of the eviction in program[%u]", i);
+        uint32_t evicted = find_after(builder, i, ATP_OP_EVICTED, in.id);
+        builder->program[evicted].op = ATP_OP_FREE;
+        plan_builder_remove(builder, i);
+        judge(builder, tally, how, seed);
+        plan_builder_insert(builder, i, in.op, in.id, in.offset);
+        builder->program[evicted].op = ATP_OP_EVICTED;
+    }
+}
+
 static void mutate_once(struct plan_builder *builder, struct random *random)
 {
     uint32_t count = builder->plan.instruction_count, at = random_below(random, count);
@@ -185,6 +213,21 @@ START_TEST(small_damage_to_random_plans_is_refused_or_harmless)
 }
 END_TEST
 
+START_TEST(a_free_in_place_of_an_eviction_is_refused_or_harmless)
+{
+    struct tally tally = {0};
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct plan_builder *b = random_plan(seed, 2 + (uint32_t)(seed % 10));
+        skip_each_eviction(b, &tally, seed);
+        plan_builder_destroy(b);
+    }
+    (void)printf("skipped evictions: %u accepted, %u refused, %u read wrong bytes\n",
+                 tally.accepted, tally.refused, tally.seen);
+    ck_assert_uint_gt(tally.accepted, 100);
+    ck_assert_uint_gt(tally.seen, 100);
+}
+END_TEST
+
 START_TEST(double_damage_to_random_plans_is_refused_or_harmless)
 {
     struct tally tally = {0};
@@ -204,6 +247,82 @@ START_TEST(double_damage_to_random_plans_is_refused_or_harmless)
 }
 END_TEST
 
+/* A number that is more often near an edge than not. */
+static uint64_t odd_number(struct random *random)
+{
+    static const uint64_t edges[] = {0, 1, 8, UINT32_MAX, UINT64_C(1) << 62, UINT64_MAX};
+    return edges[random_below(random, 6)] + (random_chance(random, 30) ? random_next(random) : 0);
+}
+
+static void scramble(struct plan_builder *builder, struct random *random)
+{
+    struct atp_plan *plan = &builder->plan;
+    struct atp_instruction *in = &builder->program[random_below(random, plan->instruction_count)];
+    struct atp_step *step = &builder->steps[random_below(random, plan->model.step_count)];
+    uint32_t tensor = random_below(random, plan->model.tensor_count);
+    uint64_t number = odd_number(random);
+    int small = (int)random_below(random, 12) - 2;
+    switch (random_below(random, 10)) {
+    case 0:
+        memcpy(&in->op, &small, sizeof(small));
+        break;
+    case 1:
+        in->id = (uint32_t)number;
+        break;
+    case 2:
+        in->offset = number;
+        break;
+    case 3:
+        memcpy(&step->phase, &small, sizeof(small));
+        break;
+    case 4:
+        ((uint32_t *)step->writes)[0] = (uint32_t)number;
+        break;
+    case 5:
+        builder->tensors[tensor].bytes = number;
+        break;
+    case 6:
+        step->workspace_bytes = number;
+        break;
+    case 7:
+        plan->arena_bytes = number;
+        plan->budget_bytes = UINT64_MAX;
+        break;
+    case 8:
+        plan->alignment_bytes = number;
+        break;
+    default:
+        memcpy(&builder->decisions[tensor], &small, sizeof(small));
+        break;
+    }
+}
+
+/* The sanitizers are the judges here. */
+START_TEST(any_plan_is_accepted_or_refused_in_words)
+{
+    uint32_t refused = 0;
+    for (uint64_t seed = 0; seed < 20000; seed++) {
+        struct plan_builder *b = random_plan(seed % 50, 2 + (uint32_t)(seed % 50 % 6));
+        struct random random = {seed + UINT64_C(2000000)};
+        struct atp_error err = {0};
+        for (uint32_t i = 1 + random_below(&random, 3); i > 0; i--) {
+            scramble(b, &random);
+        }
+        if (atp_model_check(&b->plan.model, NULL, NULL) == ATP_OK) {
+            atp_model_fingerprint(&b->plan.model, b->plan.fingerprint);
+        }
+        if (atp_plan_check(&b->plan, &err) != ATP_OK) {
+            refused++;
+            ck_assert_int_eq(err.status, ATP_ERR_INVALID);
+            ck_assert_uint_gt(strlen(err.text), 10);
+            ck_assert(err.instruction == ATP_NONE || err.instruction < b->plan.instruction_count);
+        }
+        plan_builder_destroy(b);
+    }
+    ck_assert_uint_gt(refused, 10000);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -213,7 +332,9 @@ int main(void)
         random_plans_are_good,
         every_deletion_and_every_swap_of_neighbours_is_refused_or_harmless,
         small_damage_to_random_plans_is_refused_or_harmless,
+        a_free_in_place_of_an_eviction_is_refused_or_harmless,
         double_damage_to_random_plans_is_refused_or_harmless,
+        any_plan_is_accepted_or_refused_in_words,
     };
     return RUN_TESTS("mutation", tests, NULL, NULL);
 }
