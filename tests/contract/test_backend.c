@@ -277,13 +277,19 @@ START_TEST(keeps_many_copies_in_order)
 {
     struct bench b;
     if (bench_init(&b, _i)) {
-        for (int i = 0; i < 400; i++) {
-            fill(&b, b.out, 0, (uint8_t)i);
-            copy_out(&b, 0, (uint32_t)i % 4);
+        for (int i = 0; i < 20;
+             i++) { /* so that the many do not begin at the queue's first place */
+            fill(&b, b.out, 0, 1);
         }
         sync(&b, b.out);
-        for (uint32_t slot = 0; slot < 4; slot++) {
-            assert_pinned(&b, slot, (uint8_t)(396 + slot));
+        for (uint32_t i = 0; i < 400; i++) {
+            fill(&b, b.out, 0, (uint8_t)i);
+            OK(&b, b.ops->copy(b.backend, b.out, b.pinned + (size_t)i * 32, b.arena, 32,
+                               ATP_COPY_TO_HOST, &b.err));
+        }
+        sync(&b, b.out);
+        for (uint32_t i = 0; i < 400 * 32; i++) {
+            ck_assert_uint_eq(b.pinned[i], (uint8_t)(i / 32));
         }
         bench_finish(&b);
     }
@@ -308,6 +314,24 @@ START_TEST(measures_the_time_between_events)
         ck_assert_int_ge(second_ns, 0);
         ck_assert_int_gt(whole_ns, 0);
         ck_assert_int_lt(whole_ns, 60000000000);
+        bench_finish(&b);
+    }
+}
+END_TEST
+
+START_TEST(keeps_the_time_of_the_last_record_alone)
+{
+    struct bench b;
+    if (bench_init(&b, _i)) {
+        int64_t ns;
+        copy_out(&b, 0, 0);
+        record(&b, 0, b.out);
+        record(&b, 0, b.compute);
+        record(&b, 1, b.compute);
+        sync(&b, b.out); /* performs the first record, if it was not yet */
+        sync(&b, b.compute);
+        OK(&b, b.ops->event_elapsed(b.backend, b.events[0], b.events[1], &ns, &b.err));
+        ck_assert_int_ge(ns, 0);
         bench_finish(&b);
     }
 }
@@ -344,7 +368,10 @@ START_TEST(destroys_streams_and_events_whose_work_is_not_done)
         copy_out(&b, 0, 0);
         OK(&b, b.ops->event_record(b.backend, event, stream, &b.err));
         b.ops->event_destroy(b.backend, event);
+        OK(&b, b.ops->event_record(b.backend, b.events[0], stream, &b.err));
         b.ops->stream_destroy(b.backend, stream);
+        wait(&b, b.out, 0); /* its stream is gone: nothing to wait for */
+        wait(&b, b.compute, 0);
         sync(&b, b.out);
         assert_pinned(&b, 0, 81);
         bench_finish(&b);
@@ -461,6 +488,7 @@ int main(void)
     tcase_add_loop_test(all, lets_a_stream_wait_for_itself, 0, n);
     tcase_add_loop_test(all, keeps_many_copies_in_order, 0, n);
     tcase_add_loop_test(all, measures_the_time_between_events, 0, n);
+    tcase_add_loop_test(all, keeps_the_time_of_the_last_record_alone, 0, n);
     tcase_add_loop_test(all, refuses_the_time_of_an_event_that_is_not_timed, 0, n);
     tcase_add_loop_test(all, destroys_streams_and_events_whose_work_is_not_done, 0, n);
     tcase_add_loop_test(all, keeps_two_backends_apart, 0, n);

@@ -3,14 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "link_probe.h"
 #include "record.h"
 #include "scene.h"
 
-#define SLOW_NS 3000000
+#define SLOW_NS 3000001
 
 static const struct atp_profile_facts facts = {.device_name = "a \"host\"",
                                                .device_memory_bytes = 1000000,
@@ -37,14 +36,17 @@ static char *read_whole(const char *path)
     return text;
 }
 
-/* Toy work whose step RICH_F2 takes SLOW_NS and whose first iteration is slow everywhere. */
+/* Toy work on the spy's clock: RICH_F2 takes SLOW_NS, the others a microsecond, and in the first
+ * iteration all take twice SLOW_NS. The context is the scene. */
 static enum atp_status slow_work(void *ctx, const struct atp_step_call *call, struct atp_error *err)
 {
-    const struct timespec slow = {.tv_nsec = SLOW_NS}, warm_up = {.tv_nsec = 2L * SLOW_NS};
-    if (!call->is_rerun && (call->step == RICH_F2 || call->iteration == 0)) {
-        (void)nanosleep(call->iteration == 0 ? &warm_up : &slow, NULL);
+    struct scene *s = (struct scene *)ctx;
+    if (!call->is_rerun && call->step != ATP_NONE) {
+        s->spy.clock_ns += call->iteration == 0    ? 2 * SLOW_NS
+                           : call->step == RICH_F2 ? SLOW_NS
+                                                   : 1000;
     }
-    return toy_work(ctx, call, err);
+    return toy_work(&s->toy, call, err);
 }
 
 static void record_scene(struct scene *s, bool with_plan, int iterations)
@@ -52,9 +54,11 @@ static void record_scene(struct scene *s, bool with_plan, int iterations)
     scene_init(s, ATP_HOST_LATE);
     s->options.record = true;
     s->options.step = slow_work;
+    s->options.step_ctx = s;
+    s->spy.has_clock = true;
     assert_ok(scene_open(s, with_plan), s->err);
     for (int i = 0; i < iterations; i++) {
-        assert_ok(atp_replay_run_iteration(s->replay, toy_work, &s->err), s->err);
+        assert_ok(atp_replay_run_iteration(s->replay, slow_work, &s->err), s->err);
     }
 }
 
@@ -80,11 +84,10 @@ START_TEST(writes_a_profile_with_the_median_time_of_every_step)
     record_scene(&s, _i == 1, 4);
     assert_ok(atp_replay_write_profile(s.replay, path, &facts, &s.err), s.err);
     char *text = read_whole(path);
-    ck_assert_int_ge(time_of(text, "name: \"l2\", phase: forward"), SLOW_NS);
-    ck_assert_int_lt(time_of(text, "name: \"l2\", phase: forward"), 2L * SLOW_NS);
+    ck_assert_int_eq(time_of(text, "name: \"l2\", phase: forward"), SLOW_NS);
     /* The first iteration, slow everywhere, does not count. */
-    ck_assert_int_lt(time_of(text, "name: \"l0\", phase: forward"), SLOW_NS);
-    ck_assert_int_lt(time_of(text, "name: \"adam\", phase: update"), SLOW_NS);
+    ck_assert_int_eq(time_of(text, "name: \"l0\", phase: forward"), 1000);
+    ck_assert_int_eq(time_of(text, "name: \"adam\", phase: update"), 1000);
     free(text);
     (void)remove(path);
     scene_finish(&s);
@@ -99,7 +102,7 @@ START_TEST(counts_the_first_iteration_when_there_is_no_other)
     record_scene(&s, false, 1);
     assert_ok(atp_replay_write_profile(s.replay, path, &facts, &s.err), s.err);
     char *text = read_whole(path);
-    ck_assert_int_ge(time_of(text, "name: \"adam\", phase: update"), 2L * SLOW_NS);
+    ck_assert_int_eq(time_of(text, "name: \"adam\", phase: update"), 2 * SLOW_NS);
     free(text);
     (void)remove(path);
     scene_finish(&s);
@@ -110,10 +113,9 @@ START_TEST(writes_every_part_of_the_format)
 {
     static const char *const parts[] = {
         "# recorded by a test\n# on two lines\natp_profile: 1\nmodel: \"rich\"\n",
-        "device:\n  name: \"a \\\"host\\\"\"\n  memory_bytes: 1000000\n  d2h_bytes_per_second: ",
-        "\n  h2d_bytes_per_second: ",
-        "\n  copy_latency_us: ",
-        "\nhost: {pinned_bytes: 5000}\nbatch_size: ",
+        "device:\n  name: \"a \\\"host\\\"\"\n  memory_bytes: 1000000\n  d2h_bytes_per_second: "
+        "1000000000\n  h2d_bytes_per_second: 1000000000\n  copy_latency_us: 5.000\nhost: "
+        "{pinned_bytes: 5000}\nbatch_size: ",
         "\nresident_bytes: 77\ntensors:\n  - {name: \"x\", bytes: 64}\n",
         "  - {name: \"m\", bytes: 32}\n",
         "\nsteps:\n  - {name: \"l0\", phase: forward, time_us: ",

@@ -299,6 +299,21 @@ START_TEST(refuses_steps_out_of_order_and_names_the_next)
 }
 END_TEST
 
+START_TEST(waits_for_the_copies_of_a_lost_iteration)
+{
+    struct scene s;
+    scene_init(&s, ATP_HOST_LATE);
+    s.options.poison = false;
+    assert_ok(scene_open(&s, true), s.err);
+    s.toy.failing_step = RICH_F1;
+    ck_assert_int_eq(atp_replay_run_iteration(s.replay, toy_work, &s.err), ATP_ERR_CALLBACK);
+    s.spy.log[0] = '\0';
+    assert_ok(atp_replay_begin_iteration(s.replay, &s.err), s.err);
+    ck_assert_str_eq(s.spy.log, "sync(1) sync(2) ");
+    scene_finish(&s);
+}
+END_TEST
+
 START_TEST(refuses_to_end_or_begin_an_iteration_midway)
 {
     struct scene s;
@@ -361,6 +376,7 @@ int main(void)
     tcase_add_test(order, uses_the_callers_compute_stream_and_leaves_it);
     tcase_add_test(state, refuses_steps_outside_an_iteration);
     tcase_add_test(state, refuses_steps_out_of_order_and_names_the_next);
+    tcase_add_test(state, waits_for_the_copies_of_a_lost_iteration);
     tcase_add_test(state, refuses_to_end_or_begin_an_iteration_midway);
     tcase_add_test(state, refuses_calls_from_inside_a_step_function);
     suite_add_tcase(suite, bytes);

@@ -54,6 +54,34 @@ START_TEST(allocates_once_in_open_and_frees_once_in_close)
 }
 END_TEST
 
+START_TEST(makes_one_event_per_copy_in_flight_and_one_for_the_issue)
+{
+    struct scene s;
+    scene_init(&s, ATP_HOST_LATE);
+    assert_ok(scene_open(&s, true), s.err);
+    /* Two arenas, three streams; two copies in flight at most. */
+    ck_assert_uint_eq(s.spy.create_count, 2 + 3 + 2 + 1);
+    scene_finish(&s);
+    scene_init(&s, ATP_HOST_LATE);
+    assert_ok(scene_open(&s, false), s.err);
+    ck_assert_uint_eq(s.spy.create_count, 2); /* nothing to copy: an arena and a stream */
+    scene_finish(&s);
+}
+END_TEST
+
+START_TEST(closes_only_when_the_streams_are_done)
+{
+    struct scene s;
+    scene_init(&s, ATP_HOST_LATE);
+    assert_ok(scene_open(&s, true), s.err);
+    s.spy.log[0] = '\0';
+    atp_replay_close(s.replay);
+    s.replay = NULL;
+    ck_assert_str_eq(s.spy.log, "sync(0) sync(1) sync(2) ");
+    scene_finish(&s);
+}
+END_TEST
+
 START_TEST(reports_that_bookkeeping_memory_cannot_be_had)
 {
     struct scene s;
@@ -252,6 +280,8 @@ int main(void)
     TCase *open = tcase_create("open");
     TCase *failure = tcase_create("failure");
     tcase_add_loop_test(memory, allocates_once_in_open_and_frees_once_in_close, 0, 4);
+    tcase_add_test(memory, makes_one_event_per_copy_in_flight_and_one_for_the_issue);
+    tcase_add_test(memory, closes_only_when_the_streams_are_done);
     tcase_add_test(memory, reports_that_bookkeeping_memory_cannot_be_had);
     tcase_add_test(open, refuses_a_plan_for_another_model_and_names_the_difference);
     tcase_add_test(open, refuses_a_plan_that_the_checker_refuses);

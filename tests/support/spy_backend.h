@@ -6,7 +6,12 @@
 #ifndef SPY_BACKEND_H
 #define SPY_BACKEND_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include <atp/backend.h>
+
+#define SPY_LATENCY_NS 5000
 
 struct spy_backend {
     struct atp_backend base; /* hand this one out */
@@ -17,6 +22,15 @@ struct spy_backend {
     int64_t live_count;    /* of them not released yet */
     uint32_t copy_stream_count;
     void *copy_streams[4]; /* in the order they were made */
+    /* A clock that only copies and the caller move: a copy takes SPY_LATENCY_NS and a nanosecond
+     * per byte. */
+    bool has_clock;
+    int64_t clock_ns;
+    uint32_t mark_count;
+    struct {
+        const void *event;
+        int64_t ns;
+    } marks[64];
     char log[1024]; /* work that was queued, each as "copy(2) ": the number of its copy stream from
                        1, 0 for compute; the caller may empty it */
 };
