@@ -121,7 +121,7 @@ bool list_has_room(struct list_rules *rules, const struct item *items, uint32_t 
         }
         rules->steps += item->end - item->first;
         if (item->least > rules->capacity_bytes || most > rules->capacity_bytes - item->least) {
-            rules->blame[item->rank]++;
+            rules->blame[item->id]++;
             return false;
         }
     }

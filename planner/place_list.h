@@ -16,7 +16,7 @@ struct item {
     uint64_t least; /* it will not lie lower, `floor` or more; at `floor` it could be placed now */
     uint64_t bytes;
     uint32_t first, end; /* cliques */
-    uint32_t rank;
+    uint32_t rank, id;
 };
 
 /* Scratch memory for inference; per clique unless said otherwise. */
@@ -33,7 +33,7 @@ struct list_scratch {
 struct list_rules {
     uint64_t capacity_bytes;
     struct list_scratch scratch;
-    uint64_t *blame; /* per rank: how often the item broke the room rule */
+    uint64_t *blame; /* per id: how often the item broke the room rule */
     uint64_t steps;
 };
 

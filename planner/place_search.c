@@ -127,8 +127,8 @@ static bool is_picked_before(const struct search *search, const struct item *a,
         return a->least < b->least;
     }
     if (search->pick == PICK_MOST_BLAMED || search->pick == PICK_BLAMED_AND_TIGHTEST) {
-        uint64_t a_blame = search->rules.blame[a->rank];
-        uint64_t b_blame = search->rules.blame[b->rank];
+        uint64_t a_blame = search->rules.blame[a->id];
+        uint64_t b_blame = search->rules.blame[b->id];
         if (a_blame != b_blame) {
             return a_blame > b_blame;
         }
@@ -323,13 +323,15 @@ static void rank_blocks(struct search *search, const struct place_part *part, co
     }
     qsort(ranked, part->count, sizeof(*ranked), ranked_compare);
     for (uint32_t r = 0; r < part->count; r++) {
-        search->stack[r] = (struct item){
-            .bytes = ranked[r].bytes, .first = ranked[r].first, .end = ranked[r].end, .rank = r};
+        search->stack[r] = (struct item){.bytes = ranked[r].bytes,
+                                         .first = ranked[r].first,
+                                         .end = ranked[r].end,
+                                         .rank = r,
+                                         .id = ranked[r].id};
         bool is_twin = r > 0 && ranked[r].bytes == ranked[r - 1].bytes &&
                        ranked[r].first == ranked[r - 1].first && ranked[r].end == ranked[r - 1].end;
         twin[r] = is_twin ? r - 1 : UINT32_MAX;
         search->is_placed[r] = false;
-        search->rules.blame[r] = 0;
     }
     memset(search->failed, 0, sizeof(*search->failed) << TABLE_BITS);
 }
