@@ -19,6 +19,7 @@
  * milliseconds and hours, and no way to pick is good for all inputs: several take turns, with a
  * limit that grows.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,9 +188,7 @@ static enum place_answer branch(struct search *search, struct item *items, uint3
             return PLACE_GAVE_UP;
         }
         uint32_t chosen = choose(search, items, count);
-        if (chosen == UINT32_MAX) {
-            return PLACE_IMPOSSIBLE;
-        }
+        assert(chosen != UINT32_MAX);
         const struct item item = items[chosen];
         rules->steps += count;
         uint32_t left = list_after(items, count, chosen, rest);
