@@ -300,7 +300,7 @@ static void blame_high_blocks(struct attempt *attempt, uint64_t target_bytes)
 static void improve(struct attempt *attempt, enum base_order base, bool tight,
                     uint64_t target_bytes, struct place_work *io_work)
 {
-    const uint32_t rounds = 32;
+    const uint32_t rounds = 16;
     ranks_fill(attempt->part, base, attempt->ranks);
     for (uint32_t i = 0; i < rounds && io_work->spent < io_work->limit; i++) {
         attempt->steps = 0;
@@ -331,7 +331,7 @@ uint64_t place_greedy(const struct place_part *part, uint64_t target_bytes,
             }
         }
     }
-    struct place_work share = {.limit = (io_work->limit - io_work->spent) / 2};
+    struct place_work share = {.limit = (io_work->limit - io_work->spent) / 4};
     for (int tight = 0; tight < 2 && attempt.best_height > target_bytes; tight++) {
         for (int base = 0; base < BASE_ORDER_COUNT && attempt.best_height > target_bytes; base++) {
             improve(&attempt, (enum base_order)base, tight != 0, target_bytes, &share);

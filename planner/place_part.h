@@ -36,9 +36,9 @@ struct place_work {
 uint64_t place_in_order(const struct place_part *part, const uint32_t *order, bool tight,
                         struct region *region, uint64_t *offsets, uint64_t *io_steps);
 
-/* Fast heuristics, then greedy placement in orders that learn from failure while work lasts (half
- * of it at most). Stops at `target_bytes` or lower. Fills `offsets` with the lowest placement found
- * and gives its height. */
+/* Fast heuristics, then greedy placement in orders that learn from failure while work lasts (a
+ * quarter of it at most). Stops at `target_bytes` or lower. Fills `offsets` with the lowest
+ * placement found and gives its height. */
 uint64_t place_greedy(const struct place_part *part, uint64_t target_bytes,
                       struct place_work *io_work, struct region *region, uint64_t *offsets);
 

@@ -2,52 +2,48 @@
  *
  * Exhaustive search for a placement below a capacity.
  *
- * Any placement can be pushed down until every block lies on the floor or on another one, so blocks
- * are placed from low to high, each on the highest top among the placed blocks that it overlaps in
- * time. A node is a list of blocks that are still to be placed, each with a proven least offset. It
- * is pruned by what must hold for the placement whose offsets have the smallest sum:
+ * Any placement can be pushed down until every block lies on the bottom or on another one; among
+ * those it is enough to look for the one whose offsets have the smallest sum. Blocks are placed
+ * from low to high in every clique. A node is a list of blocks that are still to be placed; it
+ * picks a block under which no other one of the list fits, and has two branches: the block lies at
+ * its floor, or it does not and another one will lie below it. The second branch is not a new node:
+ * the list just knows more. Beside the inference in place_list.c:
  *
- * - Room: the blocks of one clique lie on top of each other. Sorted by least offset, each offset
- *   plus the bytes of all blocks from there on is within the capacity (the bound of one machine
- *   with release dates).
- * - Order: offsets never go down along the sequence, and at one offset ranks go up.
- * - Dominance: a block is not placed at an offset under which another one would fit whole.
  * - Twins: equal blocks are placed in the order of their ranks.
  * - Independence: lists that share no time are solved one after the other; if one has no solution,
  *   the others are not tried in other ways.
- * - Memory: a list that failed before is not searched again (a table of 64-bit hashes).
+ * - Memory: a list that failed before is not searched again. The table holds 64-bit hashes, so that
+ *   a list is taken for another one with probability 2^-64 per look.
  *
- * A node costs O(sum of the lives of its blocks, in cliques). The order in which blocks are tried
- * decides between milliseconds and hours, and no order is good for all inputs: several take turns,
- * with a growing limit of nodes.
+ * A node costs O(sum of the lives of its blocks, in cliques). Which block is picked decides between
+ * milliseconds and hours, and no way to pick is good for all inputs: several take turns, with a
+ * limit that grows.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "place_list.h"
 #include "place_part.h"
 
-/* The lists of one path take COUNT_MAX^2 / 2 items. */
+/* The lists of one path take up to COUNT_MAX^2 / 2 items. */
 #define COUNT_MAX  1024U
 #define TABLE_BITS 18U
 
-struct item {
-    uint64_t least; /* lowest offset possible */
-    uint64_t bytes;
-    uint32_t first, end;
-    uint32_t rank;
-};
+/* Who is picked among blocks at the same lowest offset; the rank decides what is left equal. */
+enum pick { PICK_BY_RANK, PICK_TIGHTEST, PICK_MOST_BLAMED, PICK_BLAMED_AND_TIGHTEST };
 
 struct search {
-    uint64_t capacity_bytes;
-    uint64_t unit_bytes;  /* divides all sizes */
+    struct list_rules rules;
+    enum pick pick;
+    uint64_t unit_bytes;  /* divides all sizes, and so all offsets */
     struct item *stack;   /* lists of the current path, one after the other */
-    uint64_t *room;       /* per clique: bytes of the items seen so far */
     uint32_t *reach;      /* per clique: scratch */
     uint64_t *offsets;    /* per rank */
     bool *is_placed;      /* per rank */
     const uint32_t *twin; /* per rank: the rank of an equal block just before; UINT32_MAX: none */
-    uint64_t *failed;     /* hashes of lists without a solution */
-    uint64_t steps, step_limit;
+    uint64_t *failed;     /* hashes of lists without a placement */
+    uint64_t step_limit;
 };
 
 static uint64_t mix(uint64_t x)
@@ -63,88 +59,9 @@ static uint64_t list_hash(const struct item *items, uint32_t count)
 {
     uint64_t hash = count;
     for (uint32_t i = 0; i < count; i++) {
-        hash += mix(items[i].least * 0x2545f4914f6cdd1dU + items[i].rank);
+        hash += mix(mix(mix(items[i].floor) + items[i].least) + items[i].rank);
     }
-    return hash | 1U;
-}
-
-/* The room rule for all cliques. Items are sorted by least offset, ascending. */
-static bool has_room(struct search *search, const struct item *items, uint32_t count)
-{
-    uint64_t *room = search->room;
-    uint32_t low = UINT32_MAX;
-    uint32_t high = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        low = items[i].first < low ? items[i].first : low;
-        high = items[i].end > high ? items[i].end : high;
-    }
-    memset(room + low, 0, (high - low) * sizeof(*room));
-    search->steps += high - low;
-    for (uint32_t i = count; i-- > 0;) {
-        const struct item *item = &items[i];
-        if (item->least + item->bytes > search->capacity_bytes) {
-            return false;
-        }
-        uint64_t limit = search->capacity_bytes - item->least;
-        uint64_t most = 0;
-        for (uint32_t c = item->first; c < item->end; c++) {
-            room[c] += item->bytes;
-            most = room[c] > most ? room[c] : most;
-        }
-        search->steps += item->end - item->first;
-        if (most > limit) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Items of `items` that remain when items[chosen] has been placed; sorted by least offset. */
-static uint32_t list_after(const struct search *search, const struct item *items, uint32_t count,
-                           uint32_t chosen, struct item *out)
-{
-    const struct item placed = items[chosen];
-    const uint64_t floor = placed.least;
-    const uint64_t top = floor + placed.bytes;
-    uint32_t used = 0;
-    /* The four groups are sorted in themselves: at the floor, just above it (their turn at the
-     * floor has passed), raised to the top, and untouched. */
-    for (int delayed = 0; delayed < 2; delayed++) {
-        for (uint32_t i = 0; i < count && items[i].least <= floor; i++) {
-            const struct item *item = &items[i];
-            bool overlaps = item->first < placed.end && placed.first < item->end;
-            if (i != chosen && !overlaps && (item->rank < placed.rank) == (delayed != 0)) {
-                out[used] = *item;
-                out[used++].least = delayed != 0 ? floor + search->unit_bytes : floor;
-            }
-        }
-    }
-    uint32_t raised = 0;
-    uint32_t next = 0;
-    while (next < count && items[next].least <= floor) {
-        next++;
-    }
-    for (;;) {
-        while (raised < count && items[raised].least < top &&
-               (raised == chosen || items[raised].first >= placed.end ||
-                placed.first >= items[raised].end)) {
-            raised++;
-        }
-        bool more_raised = raised < count && items[raised].least < top;
-        while (next < count && items[next].least < top && items[next].first < placed.end &&
-               placed.first < items[next].end) {
-            next++;
-        }
-        bool more_next = next < count;
-        if (more_next && (items[next].least < top || !more_raised)) {
-            out[used++] = items[next++];
-        } else if (more_raised) {
-            out[used] = items[raised++];
-            out[used++].least = top;
-        } else {
-            return used;
-        }
-    }
+    return mix(hash) | 1U;
 }
 
 /* Sorts the items into groups that share no time with each other, each sorted as before. Gives the
@@ -194,49 +111,99 @@ static uint32_t split(struct search *search, const struct item *items, uint32_t 
 static enum place_answer solve(struct search *search, struct item *items, uint32_t count,
                                uint32_t *numbers);
 
-/* Items that may come next, as indices into `items`, by rank. */
-static uint32_t candidates_of(const struct search *search, const struct item *items, uint32_t count,
-                              uint32_t *out)
+static uint64_t highest_load(const struct search *search, const struct item *item)
 {
-    uint64_t lowest_top = UINT64_MAX;
+    uint64_t most = 0;
+    for (uint32_t c = item->first; c < item->end; c++) {
+        uint64_t load = search->rules.scratch.load[c];
+        most = load > most ? load : most;
+    }
+    return most;
+}
+
+static bool is_picked_before(const struct search *search, const struct item *a,
+                             const struct item *b)
+{
+    if (a->least != b->least) {
+        return a->least < b->least;
+    }
+    if (search->pick == PICK_MOST_BLAMED || search->pick == PICK_BLAMED_AND_TIGHTEST) {
+        uint64_t a_blame = search->rules.blame[a->id];
+        uint64_t b_blame = search->rules.blame[b->id];
+        if (a_blame != b_blame) {
+            return a_blame > b_blame;
+        }
+    }
+    if (search->pick == PICK_TIGHTEST || search->pick == PICK_BLAMED_AND_TIGHTEST) {
+        uint64_t a_load = highest_load(search, a);
+        uint64_t b_load = highest_load(search, b);
+        if (a_load != b_load) {
+            return a_load > b_load;
+        }
+    }
+    return a->rank < b->rank;
+}
+
+/* The lowest block of the list is always one that can be picked: the support rule has raised all
+ * that have nothing to lie on, and nothing fits under it. */
+static uint32_t choose(const struct search *search, const struct item *items, uint32_t count)
+{
+    uint32_t best = UINT32_MAX;
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t top = items[i].least + items[i].bytes;
-        lowest_top = top < lowest_top ? top : lowest_top;
-    }
-    uint32_t used = 0;
-    for (uint32_t i = 0; i < count && items[i].least < lowest_top; i++) {
+        if (best != UINT32_MAX && items[i].least > items[best].least) {
+            break;
+        }
         uint32_t twin = search->twin[items[i].rank];
-        if (twin != UINT32_MAX && !search->is_placed[twin]) {
-            continue;
+        bool waits = twin != UINT32_MAX && !search->is_placed[twin];
+        if (items[i].least == items[i].floor && !waits &&
+            (best == UINT32_MAX || is_picked_before(search, &items[i], &items[best]))) {
+            best = i;
         }
-        uint32_t at = used++;
-        while (at > 0 && items[out[at - 1]].rank > items[i].rank) {
-            out[at] = out[at - 1];
-            at--;
-        }
-        out[at] = i;
     }
-    return used;
+    return best;
+}
+
+/* Says that a block, and with it all its twins, will not lie at its floor. */
+static void lift_off_floor(const struct search *search, struct item *items, uint32_t count,
+                           struct item lifted)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct item *item = &items[i];
+        if (item->bytes == lifted.bytes && item->first == lifted.first && item->end == lifted.end &&
+            item->least == lifted.floor) {
+            item->least += search->unit_bytes;
+        }
+    }
+    list_sort(items, count);
 }
 
 /* A list that is one group and has room. */
 static enum place_answer branch(struct search *search, struct item *items, uint32_t count,
                                 uint32_t *numbers)
 {
-    uint32_t candidate_count = candidates_of(search, items, count, numbers);
-    for (uint32_t i = 0; i < candidate_count; i++) {
-        const struct item *item = &items[numbers[i]];
-        search->steps += count;
-        uint32_t left = list_after(search, items, count, numbers[i], items + count);
-        if (left > 0 && !has_room(search, items + count, left)) {
-            continue;
+    struct list_rules *rules = &search->rules;
+    struct item *rest = items + count;
+    while (list_infer(rules, items, count)) {
+        if (rules->steps > search->step_limit) {
+            return PLACE_GAVE_UP;
         }
-        search->offsets[item->rank] = item->least;
-        search->is_placed[item->rank] = true;
-        enum place_answer answer = solve(search, items + count, left, numbers + candidate_count);
-        search->is_placed[item->rank] = false;
-        if (answer != PLACE_IMPOSSIBLE) {
-            return answer;
+        uint32_t chosen = choose(search, items, count);
+        assert(chosen != UINT32_MAX);
+        const struct item item = items[chosen];
+        rules->steps += count;
+        uint32_t left = list_after(items, count, chosen, rest);
+        if (list_has_room(rules, rest, left)) {
+            search->offsets[item.rank] = item.least;
+            search->is_placed[item.rank] = true;
+            enum place_answer answer = solve(search, rest, left, numbers);
+            search->is_placed[item.rank] = false;
+            if (answer != PLACE_IMPOSSIBLE) {
+                return answer;
+            }
+        }
+        lift_off_floor(search, items, count, item);
+        if (!list_has_room(rules, items, count)) {
+            break;
         }
     }
     return PLACE_IMPOSSIBLE;
@@ -249,8 +216,8 @@ static enum place_answer solve(struct search *search, struct item *items, uint32
     if (count == 0) {
         return PLACE_FOUND;
     }
-    search->steps += PLACE_STEPS_PER_WORK;
-    if (search->steps > search->step_limit) {
+    search->rules.steps += PLACE_STEPS_PER_WORK;
+    if (search->rules.steps > search->step_limit) {
         return PLACE_GAVE_UP;
     }
     uint64_t hash = list_hash(items, count);
@@ -276,15 +243,25 @@ static enum place_answer solve(struct search *search, struct item *items, uint32
     return answer;
 }
 
-/* Which blocks are tried first: up to three keys, each descending. */
-enum key { KEY_PRESSURE, KEY_LIFE, KEY_AREA, KEY_BYTES };
+/* Ranks: up to three keys, each descending. */
+enum key { KEY_PRESSURE, KEY_LIFE, KEY_AREA };
 #define KEY_COUNT 3
-static const enum key rankings[][KEY_COUNT] = {
-    {KEY_LIFE, KEY_AREA, KEY_PRESSURE},  {KEY_PRESSURE, KEY_AREA, KEY_LIFE},
-    {KEY_PRESSURE, KEY_LIFE, KEY_AREA},  {KEY_AREA, KEY_BYTES, KEY_PRESSURE},
-    {KEY_BYTES, KEY_LIFE, KEY_PRESSURE},
+
+struct turn {
+    enum pick pick;
+    enum key keys[KEY_COUNT];
 };
-#define RANKING_COUNT (sizeof(rankings) / sizeof(rankings[0]))
+
+/* Chosen by trial: on hard inputs few of them end soon, and not the same ones. */
+static const struct turn turns[] = {
+    {PICK_BY_RANK, {KEY_LIFE, KEY_AREA, KEY_PRESSURE}},
+    {PICK_TIGHTEST, {KEY_LIFE, KEY_AREA, KEY_PRESSURE}},
+    {PICK_BLAMED_AND_TIGHTEST, {KEY_LIFE, KEY_AREA, KEY_PRESSURE}},
+    {PICK_BY_RANK, {KEY_PRESSURE, KEY_AREA, KEY_LIFE}},
+    {PICK_MOST_BLAMED, {KEY_PRESSURE, KEY_AREA, KEY_LIFE}},
+    {PICK_BY_RANK, {KEY_PRESSURE, KEY_LIFE, KEY_AREA}},
+};
+#define TURN_COUNT (sizeof(turns) / sizeof(turns[0]))
 
 struct ranked {
     uint64_t keys[KEY_COUNT];
@@ -321,8 +298,6 @@ static uint64_t key_of(const struct place_part *part, uint32_t b, enum key key)
     switch (key) {
     case KEY_LIFE:
         return life;
-    case KEY_BYTES:
-        return part->bytes[b];
     case KEY_AREA:
         return part->bytes[b] > UINT64_MAX / life ? UINT64_MAX : part->bytes[b] * life;
     case KEY_PRESSURE:
@@ -334,21 +309,24 @@ static uint64_t key_of(const struct place_part *part, uint32_t b, enum key key)
     }
 }
 
-/* Fills the first list of the stack, in the order of the ranking; `ranked` gives the ids. */
-static void rank_blocks(struct search *search, const struct place_part *part,
-                        const enum key *ranking, struct ranked *ranked, uint32_t *twin)
+/* Fills the first list of the stack, in the order of the keys; `ranked` gives the ids. */
+static void rank_blocks(struct search *search, const struct place_part *part, const enum key *keys,
+                        struct ranked *ranked, uint32_t *twin)
 {
     for (uint32_t b = 0; b < part->count; b++) {
         ranked[b] = (struct ranked){
             .first = part->first[b], .end = part->end[b], .id = b, .bytes = part->bytes[b]};
         for (int k = 0; k < KEY_COUNT; k++) {
-            ranked[b].keys[k] = key_of(part, b, ranking[k]);
+            ranked[b].keys[k] = key_of(part, b, keys[k]);
         }
     }
     qsort(ranked, part->count, sizeof(*ranked), ranked_compare);
     for (uint32_t r = 0; r < part->count; r++) {
-        search->stack[r] = (struct item){
-            .bytes = ranked[r].bytes, .first = ranked[r].first, .end = ranked[r].end, .rank = r};
+        search->stack[r] = (struct item){.bytes = ranked[r].bytes,
+                                         .first = ranked[r].first,
+                                         .end = ranked[r].end,
+                                         .rank = r,
+                                         .id = ranked[r].id};
         bool is_twin = r > 0 && ranked[r].bytes == ranked[r - 1].bytes &&
                        ranked[r].first == ranked[r - 1].first && ranked[r].end == ranked[r - 1].end;
         twin[r] = is_twin ? r - 1 : UINT32_MAX;
@@ -383,27 +361,27 @@ enum place_answer place_search(const struct place_part *part, uint64_t capacity_
     }
     uint32_t *twin = REGION_NEW(region, uint32_t, count);
     struct ranked *ranked = REGION_NEW(region, struct ranked, count);
-    struct search search = {.capacity_bytes = capacity_bytes,
-                            .unit_bytes = common_divisor(part->bytes, count),
-                            .room = REGION_NEW(region, uint64_t, part->clique_count),
+    size_t path = ((size_t)count + 2) * (count + 2) / 2 + count;
+    struct search search = {.unit_bytes = common_divisor(part->bytes, count),
+                            .stack = REGION_NEW(region, struct item, path),
                             .reach = REGION_NEW(region, uint32_t, part->clique_count),
                             .offsets = REGION_NEW(region, uint64_t, count),
                             .is_placed = REGION_NEW(region, bool, count),
                             .twin = twin,
                             .failed = REGION_NEW(region, uint64_t, (size_t)1 << TABLE_BITS)};
-    size_t path = ((size_t)count + 2) * (count + 2) / 2;
-    search.stack = REGION_NEW(region, struct item, path + count);
-    uint32_t *numbers = REGION_NEW(region, uint32_t, path + count);
+    list_rules_init(&search.rules, part, capacity_bytes, region);
+    uint32_t *numbers = REGION_NEW(region, uint32_t, path);
     enum place_answer answer = PLACE_GAVE_UP;
-    uint64_t turn_limit = 512;
-    for (uint32_t turn = 0; answer == PLACE_GAVE_UP && io_work->spent < io_work->limit; turn++) {
-        rank_blocks(&search, part, rankings[turn % RANKING_COUNT], ranked, twin);
+    uint64_t turn_limit = 1024;
+    for (uint32_t t = 0; answer == PLACE_GAVE_UP && io_work->spent < io_work->limit; t++) {
+        search.pick = turns[t % TURN_COUNT].pick;
+        rank_blocks(&search, part, turns[t % TURN_COUNT].keys, ranked, twin);
         uint64_t left = io_work->limit - io_work->spent;
-        search.steps = 0;
+        search.rules.steps = 0;
         search.step_limit = (left < turn_limit ? left : turn_limit) * PLACE_STEPS_PER_WORK;
         answer = solve(&search, search.stack, count, numbers);
-        io_work->spent += (search.steps + PLACE_STEPS_PER_WORK - 1) / PLACE_STEPS_PER_WORK;
-        turn_limit += turn % RANKING_COUNT == RANKING_COUNT - 1 ? turn_limit : 0;
+        io_work->spent += search.rules.steps / PLACE_STEPS_PER_WORK + 1;
+        turn_limit *= t % TURN_COUNT == TURN_COUNT - 1 ? 2 : 1;
     }
     for (uint32_t r = 0; answer == PLACE_FOUND && r < count; r++) {
         offsets[ranked[r].id] = search.offsets[r];
