@@ -199,7 +199,12 @@ static enum exit_code run_solve(const struct options *options, const struct prof
     enum atp_status status = solve(profile, &solving, region, &plan, &report, &err);
     wipe_progress(&line);
     if (status != ATP_OK) {
-        return command_fail(NULL, &err);
+        enum exit_code code = command_fail(NULL, &err);
+        if (status == ATP_ERR_INFEASIBLE && report.least_budget_bytes <= budget) {
+            (void)fprintf(stderr, "atp-plan: no budget below %" PRIu64 " can have a plan\n",
+                          report.least_budget_bytes);
+        }
+        return code;
     }
     plan.time_limited = plan.time_limited || report.stopped;
     if (write_plan(options, &plan, &err) != ATP_OK) {

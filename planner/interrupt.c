@@ -10,19 +10,23 @@
 
 static volatile sig_atomic_t raised;
 
-static void raise_flag(int signal)
+static void raise_flag(int number)
 {
     if (raised == 0) {
-        raised = signal;
+        raised = number;
+    }
+    if (number != SIGALRM) {
+        (void)signal(SIGINT, SIG_DFL);
+        (void)signal(SIGTERM, SIG_DFL);
     }
 }
 
-static void watch(int signal, int flags)
+static void watch(int number)
 {
-    struct sigaction old, new = {.sa_handler = raise_flag, .sa_flags = flags};
+    struct sigaction old, new = {.sa_handler = raise_flag, .sa_flags = SA_RESTART};
     (void)sigemptyset(&new.sa_mask);
-    if (sigaction(signal, NULL, &old) == 0 && old.sa_handler != SIG_IGN) {
-        (void)sigaction(signal, &new, NULL);
+    if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN) {
+        (void)sigaction(number, &new, NULL);
     }
 }
 
@@ -36,10 +40,10 @@ static void start_timer(uint32_t ms)
 const volatile int *interrupt_watch(uint32_t time_limit_ms)
 {
     raised = 0;
-    watch(SIGINT, (int)SA_RESETHAND | SA_RESTART);
-    watch(SIGTERM, (int)SA_RESETHAND | SA_RESTART);
+    watch(SIGINT);
+    watch(SIGTERM);
     if (time_limit_ms > 0) {
-        watch(SIGALRM, SA_RESTART);
+        watch(SIGALRM);
         start_timer(time_limit_ms);
     }
     return &raised;

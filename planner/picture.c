@@ -10,11 +10,12 @@
 
 #include <string.h>
 
-#define LABEL_WIDTH  11U
-#define MEMORY_ROWS  8U
-#define LETTERS      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define LETTER_COUNT 52U
-#define WORKSPACE    '*'
+#define LABEL_WIDTH     11U
+#define MEMORY_ROWS     8U
+#define LETTERS         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define LETTER_COUNT    52U
+#define WORKSPACE       '*'
+#define LEGEND_NAME_MAX 40U
 
 /* A stay in the arena, over steps of the tour [first, end). */
 struct span {
@@ -28,8 +29,8 @@ struct tour {
     uint32_t span_count;
     struct span *spans;
     uint64_t *live_bytes; /* per position: the most since the one before */
-    char *phases;         /* per position: f, b, u; r for a rerun */
-    bool *copies_out, *copies_in;
+    char *phases;         /* per position: f, b, u, of reruns too: where the iteration is then */
+    bool *reruns, *copies_out, *copies_in;
 };
 
 /* What a tensor is doing while the program is walked. */
@@ -64,7 +65,8 @@ static void visit_step(const struct atp_plan *plan, const struct atp_instruction
     uint64_t now = live + step->workspace_bytes;
     uint32_t at = tour->length++;
     add_span(tour, ATP_NONE, at, in->offset, step->workspace_bytes);
-    tour->phases[at] = in->op == ATP_OP_RERUN ? 'r' : phases[step->phase];
+    tour->reruns[at] = in->op == ATP_OP_RERUN;
+    tour->phases[at] = tour->reruns[at] && at > 0 ? tour->phases[at - 1] : phases[step->phase];
     tour->live_bytes[at] = now > *highest ? now : *highest;
     *highest = live;
 }
@@ -75,6 +77,7 @@ static struct tour make_tour(const struct atp_plan *plan, struct region *region)
     struct tour tour = {.spans = REGION_NEW(region, struct span, total),
                         .live_bytes = REGION_NEW(region, uint64_t, total),
                         .phases = REGION_NEW(region, char, total),
+                        .reruns = REGION_NEW(region, bool, total),
                         .copies_out = REGION_NEW(region, bool, total),
                         .copies_in = REGION_NEW(region, bool, total)};
     struct stay *stays = REGION_NEW(region, struct stay, plan->model.tensor_count);
@@ -154,22 +157,8 @@ static void print_bar(uint64_t eighths, const struct picture_style *style, FILE 
     }
 }
 
-/* One character per column: the first of `order` that some position of the column has. */
-static void print_phases(const struct tour *tour, uint32_t columns,
-                         const struct picture_style *style, FILE *out)
-{
-    print_label("steps", style, out);
-    for (uint32_t c = 0; c < columns; c++) {
-        uint32_t first = first_position(tour, c, columns);
-        uint32_t length = end_position(tour, c, columns) - first;
-        bool has_rerun = memchr(&tour->phases[first], 'r', length) != NULL;
-        (void)fputc(has_rerun ? 'r' : tour->phases[first], out);
-    }
-    (void)fputc('\n', out);
-}
-
-static void print_copies(const char *label, const bool *busy, char mark, const struct tour *tour,
-                         uint32_t columns, const struct picture_style *style, FILE *out)
+static void print_lane(const char *label, const bool *busy, char mark, const struct tour *tour,
+                       uint32_t columns, const struct picture_style *style, FILE *out)
 {
     if (tour->length == 0 || memchr(busy, true, tour->length) == NULL) {
         return;
@@ -181,6 +170,17 @@ static void print_copies(const char *label, const bool *busy, char mark, const s
         (void)fputc(memchr(&busy[first], true, length) != NULL ? mark : ' ', out);
     }
     (void)fputc('\n', out);
+}
+
+static void print_phases(const struct tour *tour, uint32_t columns,
+                         const struct picture_style *style, FILE *out)
+{
+    print_label("phase", style, out);
+    for (uint32_t c = 0; c < columns; c++) {
+        (void)fputc(tour->phases[first_position(tour, c, columns)], out);
+    }
+    (void)fputc('\n', out);
+    print_lane("rerun", tour->reruns, 'r', tour, columns, style, out);
 }
 
 void picture_memory(const struct atp_plan *plan, const struct picture_style *style,
@@ -208,9 +208,9 @@ void picture_memory(const struct atp_plan *plan, const struct picture_style *sty
         (void)fputc('\n', out);
     }
     print_phases(&tour, columns, style, out);
-    print_copies("evict", tour.copies_out, '>', &tour, columns, style, out);
-    print_copies("restore", tour.copies_in, '<', &tour, columns, style, out);
-    (void)fputs("steps: f forward, b backward, u update, r a rerun\n", out);
+    print_lane("evict", tour.copies_out, '>', &tour, columns, style, out);
+    print_lane("restore", tour.copies_in, '<', &tour, columns, style, out);
+    (void)fputs("f forward, b backward, u update\n", out);
 }
 
 /* What a cell can show: one kind per letter, and the workspace. */
@@ -218,9 +218,43 @@ struct kinds {
     bool by_tensor;
     uint32_t count;
     const uint32_t *of_tensor;
+    const bool *is_seen; /* per tensor: has a stay of some length */
     char letters[LETTER_COUNT + 1];
     enum atp_decision decisions[LETTER_COUNT + 1]; /* for the colour */
 };
+
+/* The first letter of its name where that is free, else its other case, else the next free one. */
+static char take_letter(const char *name, bool *is_taken)
+{
+    const char *letters = LETTERS;
+    char initial = name[0];
+    bool is_small = initial >= 'a' && initial <= 'z', is_capital = initial >= 'A' && initial <= 'Z';
+    char other = (char)(is_small ? initial - 'a' + 'A' : initial - 'A' + 'a');
+    char letter = initial;
+    if (!is_small && !is_capital) {
+        letter = '\0';
+    } else if (is_taken[(unsigned char)initial]) {
+        letter = is_taken[(unsigned char)other] ? '\0' : other;
+    }
+    for (size_t i = 0; letter == '\0' && i < LETTER_COUNT; i++) {
+        letter = is_taken[(unsigned char)letters[i]] ? '\0' : letters[i];
+    }
+    is_taken[(unsigned char)letter] = true;
+    return letter;
+}
+
+static uint32_t find_seen(const struct atp_plan *plan, const struct tour *tour, bool *is_seen)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < tour->span_count; i++) {
+        uint32_t t = tour->spans[i].tensor;
+        if (t != ATP_NONE && t < plan->model.tensor_count && !is_seen[t]) {
+            is_seen[t] = true;
+            count++;
+        }
+    }
+    return count;
+}
 
 static struct kinds make_kinds(const struct atp_plan *plan, const struct tour *tour,
                                struct region *region)
@@ -229,22 +263,16 @@ static struct kinds make_kinds(const struct atp_plan *plan, const struct tour *t
     struct kinds kinds = {0};
     uint32_t *of_tensor = REGION_NEW(region, uint32_t, plan->model.tensor_count);
     bool *is_seen = REGION_NEW(region, bool, plan->model.tensor_count);
-    uint32_t seen_count = 0;
-    for (uint32_t i = 0; i < tour->span_count; i++) {
-        uint32_t t = tour->spans[i].tensor;
-        if (t != ATP_NONE && !is_seen[t]) {
-            is_seen[t] = true;
-            seen_count++;
-        }
-    }
-    kinds.by_tensor = seen_count <= LETTER_COUNT;
+    bool is_taken[256] = {false};
+    kinds.by_tensor = find_seen(plan, tour, is_seen) <= LETTER_COUNT;
+    kinds.is_seen = is_seen;
     kinds.of_tensor = of_tensor;
     for (uint32_t t = 0; t < plan->model.tensor_count; t++) {
         if (!kinds.by_tensor) {
             of_tensor[t] = plan->decisions[t];
         } else if (is_seen[t]) {
             of_tensor[t] = kinds.count;
-            kinds.letters[kinds.count] = LETTERS[kinds.count];
+            kinds.letters[kinds.count] = take_letter(plan->model.tensors[t].name, is_taken);
             kinds.decisions[kinds.count++] = plan->decisions[t];
         }
     }
@@ -342,19 +370,23 @@ static void print_row(const struct grid *grid, uint32_t row, double step, const 
     (void)fputs(style->color ? "\033[0m\n" : "\n", out);
 }
 
-static void print_legend(const struct atp_plan *plan, const struct tour *tour,
-                         const struct kinds *kinds, const struct picture_style *style,
-                         struct region *region, FILE *out)
+/* Bytes of the name that fit the legend, whole characters only. */
+static int shown_bytes(const char *name)
 {
-    bool *is_seen = REGION_NEW(region, bool, plan->model.tensor_count);
-    uint32_t used = 0;
+    size_t length = strnlen(name, LEGEND_NAME_MAX);
+    while (length > 0 && ((unsigned char)name[length] & 0xC0U) == 0x80U) {
+        length--;
+    }
+    return (int)length;
+}
+
+static void print_legend(const struct atp_plan *plan, const struct tour *tour,
+                         const struct kinds *kinds, const struct picture_style *style, FILE *out)
+{
     bool has_workspace = false;
+    uint32_t used = 0;
     for (uint32_t i = 0; i < tour->span_count; i++) {
-        if (tour->spans[i].tensor == ATP_NONE) {
-            has_workspace = true;
-        } else {
-            is_seen[tour->spans[i].tensor] = true;
-        }
+        has_workspace = has_workspace || tour->spans[i].tensor == ATP_NONE;
     }
     if (!kinds->by_tensor) {
         (void)fprintf(out,
@@ -364,18 +396,22 @@ static void print_legend(const struct atp_plan *plan, const struct tour *tour,
         return;
     }
     for (uint32_t t = 0; t < plan->model.tensor_count; t++) {
-        if (is_seen[t]) {
-            char text[96];
-            int length = snprintf(text, sizeof(text), "%c %.40s %s %s",
-                                  kinds->letters[kinds->of_tensor[t]], plan->model.tensors[t].name,
+        if (kinds->is_seen[t]) {
+            char text[LEGEND_NAME_MAX + 64];
+            const char *name = plan->model.tensors[t].name;
+            int length = snprintf(text, sizeof(text), "%c = %.*s, %s, %s",
+                                  kinds->letters[kinds->of_tensor[t]], shown_bytes(name), name,
                                   words_bytes(plan->model.tensors[t].bytes).text,
                                   atp_decision_name(plan->decisions[t]));
             uint32_t next = used + (uint32_t)length + 2;
-            (void)fprintf(out, "%s%s", used == 0 ? "" : next > style->width ? "\n" : ", ", text);
+            (void)fprintf(out, "%s%s", used == 0 ? "" : next > style->width ? "\n" : "; ", text);
             used = next > style->width ? (uint32_t)length : next;
         }
     }
-    (void)fprintf(out, "%s\n", !has_workspace ? "" : used > 0 ? ", * workspace" : "* workspace");
+    (void)fprintf(out, "%s\n",
+                  !has_workspace ? ""
+                  : used > 0     ? "; * = workspace"
+                                 : "* = workspace");
 }
 
 void picture_arena(const struct atp_plan *plan, const struct picture_style *style,
@@ -392,5 +428,5 @@ void picture_arena(const struct atp_plan *plan, const struct picture_style *styl
                   style, out);
     }
     print_phases(&tour, grid.columns, style, out);
-    print_legend(plan, &tour, &kinds, style, region, out);
+    print_legend(plan, &tour, &kinds, style, out);
 }
