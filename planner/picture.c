@@ -68,7 +68,7 @@ static void visit_step(const struct atp_plan *plan, const struct atp_instruction
     tour->reruns[at] = in->op == ATP_OP_RERUN;
     tour->phases[at] = tour->reruns[at] && at > 0 ? tour->phases[at - 1] : phases[step->phase];
     tour->live_bytes[at] = now > *highest ? now : *highest;
-    *highest = live;
+    *highest = 0;
 }
 
 static struct tour make_tour(const struct atp_plan *plan, struct region *region)
