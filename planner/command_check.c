@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Much more than a plan of ordinary effort was given, so that its bound is found again. */
@@ -68,8 +69,8 @@ static uint32_t line_of(const struct check *check, const struct atp_error *err)
     if (word[length] == '.') {
         word += length + 1;
         length = strspn(word, letters);
-    } else if (sscanf(word + length, "[%9" SCNu32 "]", &nth) == 1) {
-        nth++;
+    } else if (word[length] == '[') {
+        nth = (uint32_t)strtoul(word + length + 1, NULL, 10) + 1;
     }
     if (length == 0 || length >= sizeof(key)) {
         return 1;

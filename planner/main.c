@@ -54,7 +54,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "atp-plan: %s\nTry atp-plan%s%s --help.\n", err.text,
                       options.command != COMMAND_NONE ? " " : "",
                       options.command != COMMAND_NONE ? options_command_name(options.command) : "");
-        return err.status == ATP_ERR_INTERNAL ? EXIT_CODE_INTERNAL : EXIT_CODE_USAGE;
+        return err.status == ATP_ERR_INTERNAL ? (int)EXIT_CODE_INTERNAL : (int)EXIT_CODE_USAGE;
     }
     if (options.help) {
         options_help(options.command, stdout);
@@ -63,5 +63,5 @@ int main(int argc, char **argv)
     } else {
         code = run_command(&options);
     }
-    return close_stdout(code);
+    return (int)close_stdout(code);
 }

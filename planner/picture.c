@@ -66,7 +66,10 @@ static void visit_step(const struct atp_plan *plan, const struct atp_instruction
     uint32_t at = tour->length++;
     add_span(tour, ATP_NONE, at, in->offset, step->workspace_bytes);
     tour->reruns[at] = in->op == ATP_OP_RERUN;
-    tour->phases[at] = tour->reruns[at] && at > 0 ? tour->phases[at - 1] : phases[step->phase];
+    tour->phases[at] = phases[step->phase];
+    if (tour->reruns[at] && at > 0) {
+        tour->phases[at] = tour->phases[at - 1];
+    }
     tour->live_bytes[at] = now > *highest ? now : *highest;
     *highest = 0;
 }
@@ -226,21 +229,19 @@ struct kinds {
 /* The first letter of its name where that is free, else its other case, else the next free one. */
 static char take_letter(const char *name, bool *is_taken)
 {
-    const char *letters = LETTERS;
-    char initial = name[0];
-    bool is_small = initial >= 'a' && initial <= 'z', is_capital = initial >= 'A' && initial <= 'Z';
-    char other = (char)(is_small ? initial - 'a' + 'A' : initial - 'A' + 'a');
-    char letter = initial;
-    if (!is_small && !is_capital) {
-        letter = '\0';
-    } else if (is_taken[(unsigned char)initial]) {
-        letter = is_taken[(unsigned char)other] ? '\0' : other;
+    static const char letters[] = LETTERS;
+    const uint32_t half = LETTER_COUNT / 2;
+    const char *own = strchr(letters, name[0]);
+    uint32_t first = own == NULL || *own == '\0' ? 0 : (uint32_t)(own - letters);
+    uint32_t letter = first;
+    if (is_taken[letter]) {
+        letter = (first + half) % LETTER_COUNT;
     }
-    for (size_t i = 0; letter == '\0' && i < LETTER_COUNT; i++) {
-        letter = is_taken[(unsigned char)letters[i]] ? '\0' : letters[i];
+    for (uint32_t i = 0; is_taken[letter] && i < LETTER_COUNT; i++) {
+        letter = i;
     }
-    is_taken[(unsigned char)letter] = true;
-    return letter;
+    is_taken[letter] = true;
+    return letters[letter];
 }
 
 static uint32_t find_seen(const struct atp_plan *plan, const struct tour *tour, bool *is_seen)
@@ -263,7 +264,7 @@ static struct kinds make_kinds(const struct atp_plan *plan, const struct tour *t
     struct kinds kinds = {0};
     uint32_t *of_tensor = REGION_NEW(region, uint32_t, plan->model.tensor_count);
     bool *is_seen = REGION_NEW(region, bool, plan->model.tensor_count);
-    bool is_taken[256] = {false};
+    bool is_taken[LETTER_COUNT] = {false};
     kinds.by_tensor = find_seen(plan, tour, is_seen) <= LETTER_COUNT;
     kinds.is_seen = is_seen;
     kinds.of_tensor = of_tensor;
@@ -363,7 +364,7 @@ static void print_row(const struct grid *grid, uint32_t row, double step, const 
             color = color_of(kinds, kind);
             (void)fputs(color, out);
         }
-        char letter = kind < kinds->count ? kinds->letters[kind] : ' ';
+        int letter = kind < kinds->count ? kinds->letters[kind] : ' ';
         bool is_dense = !kinds->by_tensor && letter >= 'a' && letter <= 'z' && filled >= 0.75;
         (void)fputc(is_dense ? letter - 'a' + 'A' : letter, out);
     }

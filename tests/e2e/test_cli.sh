@@ -10,7 +10,7 @@ set -u
 planner=${1:?usage: test_cli.sh ATP-PLAN}
 profiles=$(cd "$(dirname "$0")/../../profiles" && pwd)
 tiny=$profiles/tiny.yaml
-large=$(ls "$profiles"/gpt2*.yaml 2>/dev/null | head -n 1)
+large=$profiles/gpt2-small_b8_v100-modelled.yaml
 unset NO_COLOR COLUMNS
 LC_ALL=C
 export LC_ALL
@@ -48,7 +48,7 @@ expect() {
     elif [ -n "$text" ] && ! cat stdout stderr | grep -q -e "$text"; then
         fail "$name: does not say \"$text\""
     elif [ "$(ls -A out)" != "$keep" ]; then
-        fail "$name: leaves $(ls -A out | tr '\n' ' ')in the output directory"
+        fail "$name: the output directory has \"$(ls -A out)\" in it, expected \"$keep\""
     else
         pass "$name"
     fi
@@ -158,7 +158,7 @@ holds "12 MB resident and 75% of 28 MB" grep -q "^budget_bytes: 33000000$" out/p
 cp out/plan.yaml first.yaml
 expect "again" 0 "" "$tiny" --budget 33MB -o out/plan.yaml
 holds "the same bytes" cmp first.yaml out/plan.yaml
-if [ -n "$large" ]; then
+if [ -f "$large" ]; then
     expect "a time limit ends a long search" 0 "the time is up" "$large" --budget 55% --effort 1000 --time-limit 1 \
         -o out/plan.yaml
     holds "and marks the plan" grep -q "^time_limited: true$" out/plan.yaml
@@ -237,11 +237,11 @@ fi
 
 echo "# show"
 expect "a summary and pictures" 0 "arena: offset" show first.yaml
-holds "no colours into a pipe" sh -c '! LC_ALL=C grep -q "$(printf "\033")" stdout'
+holds "in plain ASCII" sh -c '! LC_ALL=C grep -q "[^ -~]" stdout'
 expect "as wide as it is told" 0 "" show first.yaml --width 60
 tail -n +9 stdout >picture
 holds "and not wider" sh -c '! grep -Eq "^.{61}" picture'
-if [ -n "$large" ] && [ -f out/plan.yaml ]; then
+if [ -f "$large" ]; then
     expect "a large plan" 0 "k keep, s swap, r recompute" show out/plan.yaml --width 100
 fi
 sed '/restored, /d' first.yaml >damaged.yaml
