@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <stdlib.h>
 
 #include "layers.h"
@@ -50,7 +51,7 @@ static struct op *add_op(struct net *net, enum op_kind kind, enum atp_phase phas
     struct op *op = &net->ops[s];
     *op = (struct op){.kind = kind};
     if (block == ATP_NONE) {
-        (void)snprintf(op->name, sizeof(op->name), "%s", name);
+        memmove(op->name, name, strlen(name) + 1); /* of another op, the compiler cannot know */
     } else {
         (void)snprintf(op->name, sizeof(op->name), "b%u.%s", block, name);
     }
