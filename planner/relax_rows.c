@@ -5,15 +5,14 @@
  *
  * keep     1 when the value is on the device, readable, without a break from the segment's first
  *          position to its end
- * restore  in the last segment of a live stretch: the value comes back there for its next access,
- *          last by a restore, and its writer does not rerun in the segment. In all others: some
- *          `restored` of the value lies in the segment
- * drop     the first release of the value in the stretch lies in this segment, and what makes it
- *          anew next is a restore
- * free     of drop: an earlier stretch of the value had a drop too, so that its copy to the host is
- *          there already
- * rerun    the step reruns at least once in the interval
- * time     what stalls and reruns take between one checkpoint's run and the next
+ * restore  the value is there at the segment's end, not kept through it, its writer does not rerun
+ * in the segment: so it comes back there by a restore, whose bytes it keeps until the end pass the
+ * value is absent at both ends of the segment, its writer does not rerun there, and some `restored`
+ * of it lies there, to serve reruns drop     the first release of the value in the stretch lies in
+ * this segment, and what makes it anew next is a restore free     of drop: an earlier stretch of
+ * the value had a drop too, so that its copy to the host is there already rerun    the step reruns
+ * at least once in the interval time     what stalls and reruns take between one checkpoint's run
+ * and the next
  *
  * A value that is there and has been restored needs a host copy that was complete before it was
  * released, unless a rerun made it anew in between. Only one copy to the host is counted per value:
@@ -30,7 +29,16 @@
 
 #define UNIT_SHARE 1024.0
 
-enum sum { SUM_KEPT, SUM_DROPPED, SUM_MADE, SUM_NEEDED, SUM_EASED, SUM_COUNT };
+enum sum {
+    SUM_KEPT,
+    SUM_DROPPED,
+    SUM_MADE,
+    SUM_NEEDED,
+    SUM_EASED,
+    SUM_BEGUN,
+    SUM_PASSED,
+    SUM_COUNT
+};
 
 struct change {
     uint32_t order, column;
@@ -52,13 +60,13 @@ struct builder {
     double sum_limit[SUM_COUNT];
     uint32_t *sums[SUM_COUNT]; /* per checkpoint, columns */
     uint32_t *times;           /* per checkpoint and one more, columns */
-    uint32_t *outs, *released, *ins;
+    uint32_t *outs, *released, *ins, *passes;
     double out_rate, in_rate; /* rounded up */
 };
 
 static double round_up(double value)
 {
-    return nextafter(value, INFINITY);
+    return value > 0 ? nextafter(value, INFINITY) : value;
 }
 
 static uint64_t value_bytes(const struct builder *b, uint32_t access)
@@ -151,18 +159,32 @@ static bool may_free(const struct relax_model *model, uint32_t stretch)
     return stretch > model->value_first_stretch[model->stretches[stretch].value];
 }
 
+static bool has_reruns(const struct relax_model *model, uint32_t value)
+{
+    const struct access *access = &model->problem->accesses[value];
+    return access->writes &&
+           model->step_first_interval[access->step] < model->step_first_interval[access->step + 1];
+}
+
 static void add_segment_columns(struct builder *b, uint32_t g)
 {
     const struct relax_stretch *stretch = &b->model->stretches[g];
     struct relax_segment *segments = &b->model->segments[stretch->first_segment];
     for (uint32_t l = 0; l < stretch->segment_count; l++) {
         struct relax_segment *segment = &segments[l];
+        bool last = l + 1 == stretch->segment_count;
         segment->keep = segment->begins_absent ? ATP_NONE : share_column(b);
-        segment->restore = share_column(b);
+        segment->restore = !last || stretch->kind == RELAX_LIVE ? share_column(b) : ATP_NONE;
+        /* Present at one end or other, it serves reruns without a pass. */
+        if (segment->begins_absent || (l > 0 && !(last && stretch->kind == RELAX_LIVE))) {
+            segment->pass = share_column(b);
+        }
         if (stretch->kind != RELAX_STALE) {
             bool same = stretch->kind == RELAX_LIVE && stretch->segment_count == 1;
             segment->drop = same ? segment->restore : share_column(b);
             segment->free = may_free(b->model, g) ? share_column(b) : ATP_NONE;
+            segment->leave =
+                !last && has_reruns(b->model, stretch->value) ? share_column(b) : ATP_NONE;
         }
     }
 }
@@ -178,17 +200,29 @@ static void add_segment_changes(struct builder *b, uint32_t g)
         bool last = l + 1 == stretch->segment_count;
         uint32_t begin = point_at(b, segment->first + 1);
         /* What is kept up to a cut is there at the cut's own run. */
-        bool cut = stretch->kind != RELAX_STALE && !last;
+        bool cut = !last && !segments[l + 1].begins_absent;
         uint32_t end = point_at(b, segment->end + cut), needed = point_at(b, segment->end);
         add_change(b, SUM_KEPT, begin, segment->keep, bytes);
         add_change(b, SUM_KEPT, end, segment->keep, -bytes);
         add_change(b, SUM_DROPPED, begin, segment->drop, bytes);
         add_change(b, SUM_DROPPED, begin, segment->free, -bytes);
+        if (!may_free(b->model, g)) {
+            add_change(b, SUM_DROPPED, end, segment->leave, bytes);
+            add_change(b, SUM_MADE, made, segment->leave, bytes);
+        }
         add_change(b, SUM_MADE, made, segment->drop, bytes);
         add_change(b, SUM_MADE, made, segment->free, -bytes);
         add_change(b, SUM_NEEDED, needed, segment->restore, bytes);
-        add_change(b, SUM_EASED, stretch->kind == RELAX_LIVE && last ? needed : begin,
-                   segment->restore, bytes);
+        add_change(b, SUM_EASED, end, segment->restore, bytes);
+        add_change(b, SUM_BEGUN, begin, segment->pass, bytes);
+        add_change(b, SUM_PASSED, needed, segment->pass, bytes);
+    }
+}
+
+static void add_optional(struct builder *b, uint32_t column, double factor)
+{
+    if (column != ATP_NONE) {
+        lp_add_term(b->lp, column, factor);
     }
 }
 
@@ -196,33 +230,43 @@ static void add_segment_changes(struct builder *b, uint32_t g)
 static void add_presence(struct builder *b, const struct relax_stretch *stretch,
                          const struct relax_segment *segment, double factor)
 {
-    if (segment->keep != ATP_NONE) {
-        lp_add_term(b->lp, segment->keep, factor);
-    }
-    lp_add_term(b->lp, segment->restore, factor);
+    add_optional(b, segment->keep, factor);
+    add_optional(b, segment->restore, factor);
     add_reruns(b, stretch->value, segment, factor);
 }
 
-static void add_drops_until(struct builder *b, const struct relax_stretch *stretch, uint32_t first,
-                            uint32_t end, double factor)
+/* Whether the value's copy to the host was made in the stretch before segment `end` is over. */
+static void add_drops_until(struct builder *b, const struct relax_stretch *stretch, uint32_t end,
+                            double factor)
 {
-    for (uint32_t l = first; l < end; l++) {
-        lp_add_term(b->lp, b->model->segments[stretch->first_segment + l].drop, factor);
+    for (uint32_t l = 0; l < end; l++) {
+        const struct relax_segment *segment = &b->model->segments[stretch->first_segment + l];
+        add_optional(b, segment->drop, factor);
+        add_optional(b, segment->leave, l + 1 < end ? factor : 0);
     }
 }
 
-/* A restore in segment l comes after the stretch's first release, which had a complete host copy or
- * was followed by a rerun. */
+/* A restore comes after a release of the stretch that had a complete host copy. */
 static void add_restore_row(struct builder *b, const struct relax_stretch *stretch, uint32_t l)
 {
-    const struct relax_segment *segments = &b->model->segments[stretch->first_segment];
-    bool last = stretch->kind == RELAX_LIVE && l + 1 == stretch->segment_count;
+    const struct relax_segment *segment = &b->model->segments[stretch->first_segment + l];
     (void)lp_begin_row(b->lp, 0, false);
-    lp_add_term(b->lp, segments[l].restore, -1);
-    add_drops_until(b, stretch, 0, l + 1, 1);
-    /* The last restore of a live stretch is one without a rerun in its own segment. */
-    for (uint32_t i = 0; i < l + !last; i++) {
-        add_reruns(b, stretch->value, &segments[i], 1);
+    add_optional(b, segment->restore, -1);
+    add_optional(b, segment->pass, -1);
+    add_drops_until(b, stretch, l + 1, 1);
+}
+
+/* What is there when the segment begins is kept through it, or dropped in it, or neither: first
+ * released without a copy. A value that left after a rerun is not there. */
+static void add_begin_row(struct builder *b, const struct relax_stretch *stretch, uint32_t l)
+{
+    const struct relax_segment *segment = &b->model->segments[stretch->first_segment + l];
+    (void)lp_begin_row(b->lp, l == 0 ? -1 : 0, false);
+    lp_add_term(b->lp, segment->keep, -1);
+    add_optional(b, segment->drop, -1);
+    if (l > 0) {
+        add_presence(b, stretch, segment - 1, 1);
+        add_optional(b, segment[-1].leave, -1);
     }
 }
 
@@ -231,35 +275,34 @@ static void add_stretch_rows(struct builder *b, uint32_t g)
     const struct relax_stretch *stretch = &b->model->stretches[g];
     const struct relax_segment *segments = &b->model->segments[stretch->first_segment];
     for (uint32_t l = 0; l < stretch->segment_count; l++) {
+        const struct relax_segment *segment = &segments[l];
         bool last = l + 1 == stretch->segment_count;
         if (stretch->kind == RELAX_LIVE && last) {
             /* The next access finds the value in place. */
             (void)lp_begin_row(b->lp, 1, false);
-            add_presence(b, stretch, &segments[l], 1);
+            add_presence(b, stretch, segment, 1);
         }
-        if (l > 0 && !segments[l].begins_absent) {
-            /* Only what is there when the segment begins can be kept through it. */
-            (void)lp_begin_row(b->lp, 0, false);
-            add_presence(b, stretch, &segments[l - 1], 1);
-            lp_add_term(b->lp, segments[l].keep, -1);
+        if (!segment->begins_absent && stretch->segment_count > 1) {
+            add_begin_row(b, stretch, l);
         }
-        if (stretch->kind == RELAX_STALE) {
-            continue;
-        }
-        if (segments[l].drop != segments[l].restore) {
+        if (segment->drop != segment->restore) {
             add_restore_row(b, stretch, l);
         }
-        if (!last) {
-            /* A first release in a later segment: kept through this one. */
+        if (segment->leave != ATP_NONE) {
             (void)lp_begin_row(b->lp, 0, false);
-            lp_add_term(b->lp, segments[l].keep, 1);
-            add_drops_until(b, stretch, l + 1, stretch->segment_count, -1);
+            add_reruns(b, stretch->value, segment, 1);
+            lp_add_term(b->lp, segment->leave, -1);
         }
-        if (segments[l].free != ATP_NONE) {
+        if (segment->free != ATP_NONE) {
             (void)lp_begin_row(b->lp, 0, false);
-            lp_add_term(b->lp, segments[l].drop, 1);
-            lp_add_term(b->lp, segments[l].free, -1);
+            lp_add_term(b->lp, segment->drop, 1);
+            lp_add_term(b->lp, segment->free, -1);
         }
+    }
+    if (stretch->kind != RELAX_STALE && stretch->segment_count > 1) {
+        /* The first such release alone is counted. */
+        (void)lp_begin_row(b->lp, -1, false);
+        add_drops_until(b, stretch, stretch->segment_count, -1);
     }
 }
 
@@ -277,7 +320,7 @@ static void add_free_row(struct builder *b, uint32_t g)
     }
     for (uint32_t e = model->value_first_stretch[stretch->value]; e < g; e++) {
         const struct relax_stretch *earlier = &model->stretches[e];
-        add_drops_until(b, earlier, 0, earlier->segment_count, 1);
+        add_drops_until(b, earlier, earlier->segment_count, 1);
     }
 }
 
@@ -344,7 +387,8 @@ static void add_input_row(struct builder *b, uint32_t value, const struct relax_
         add_presence(b, stretch, &segments[first - 1], 1);
     }
     for (uint32_t l = first; l < end; l++) {
-        lp_add_term(b->lp, segments[l].restore, 1);
+        add_optional(b, segments[l].restore, 1);
+        add_optional(b, segments[l].pass, 1);
         add_reruns(b, value, &segments[l], 1);
     }
 }
@@ -407,7 +451,7 @@ static int compare_changes(const void *left, const void *right)
 static void add_sum(struct builder *b, enum sum sum)
 {
     struct change_list *list = &b->lists[sum];
-    uint32_t count = b->model->grid->count + (sum == SUM_NEEDED), next = 0;
+    uint32_t count = b->model->grid->count + (sum == SUM_NEEDED || sum == SUM_PASSED), next = 0;
     b->sums[sum] = REGION_NEW(b->region, uint32_t, (size_t)count + 1);
     if (list->count > 1) {
         qsort(list->changes, list->count, sizeof(*list->changes), compare_changes);
@@ -435,15 +479,10 @@ static double step_times(const struct builder *b, uint32_t first, uint32_t end)
     return (double)sum / b->time_unit;
 }
 
-/* later <= earlier + rate (elapsed + stalls and reruns of epoch k). */
-static void add_engine_row(struct builder *b, uint32_t later, uint32_t earlier, double rate,
-                           double elapsed, uint32_t k)
+/* Begins: later <= earlier + rate (elapsed + stalls and reruns of epoch k). */
+static void begin_engine_row(struct builder *b, double rate, double elapsed, uint32_t k)
 {
     (void)lp_begin_row(b->lp, -round_up(rate * elapsed), false);
-    lp_add_term(b->lp, later, -1);
-    if (earlier != ATP_NONE) {
-        lp_add_term(b->lp, earlier, 1);
-    }
     lp_add_term(b->lp, b->times[k], rate);
 }
 
@@ -463,30 +502,49 @@ static void add_out_rows(struct builder *b, uint32_t k)
     /* By the start of the checkpoint's run: the engine moves at most rate x elapsed; only what was
      * made can be copied, only what was copied is released, and only in a stretch that has begun.
      */
-    add_engine_row(b, b->outs[k], k == 0 ? ATP_NONE : b->outs[k - 1], b->out_rate,
-                   step_times(b, before, step), k);
+    begin_engine_row(b, b->out_rate, step_times(b, before, step), k);
+    lp_add_term(b->lp, b->outs[k], -1);
+    if (k > 0) {
+        lp_add_term(b->lp, b->outs[k - 1], 1);
+    }
     add_order_row(b, b->sums[SUM_MADE][k], b->outs[k]);
     add_order_row(b, b->outs[k], b->released[k]);
     add_order_row(b, b->sums[SUM_DROPPED][k], b->released[k]);
 }
 
+static void add_ins_before(struct builder *b, uint32_t k)
+{
+    if (k > 0) {
+        lp_add_term(b->lp, b->ins[k - 1], 1);
+        lp_add_term(b->lp, b->passes[k - 1], 1);
+    }
+}
+
 static void add_in_rows(struct builder *b, uint32_t k)
 {
     const struct relax_grid *grid = b->model->grid;
-    uint32_t before = k == 0 ? ATP_NONE : b->ins[k - 1];
     uint32_t first = k == 0 ? 0 : grid->points[k - 1].step + 1;
     uint32_t end = k == grid->count ? b->model->problem->model->step_count : grid->points[k].step;
-    /* ins: copied back by the end of the checkpoint's run, of the restores that count. What is
-     * needed by its start was copied by then. */
-    add_engine_row(b, b->sums[SUM_NEEDED][k], before, b->in_rate, step_times(b, first, end), k);
+    /* ins, passes: copied back by the end of the checkpoint's run. What is needed by its start was
+     * copied by then. */
+    begin_engine_row(b, b->in_rate, step_times(b, first, end), k);
+    lp_add_term(b->lp, b->sums[SUM_NEEDED][k], -1);
+    lp_add_term(b->lp, b->sums[SUM_PASSED][k], -1);
+    add_ins_before(b, k);
     if (k == grid->count) {
         return;
     }
     b->ins[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[SUM_NEEDED]), 0);
-    add_engine_row(b, b->ins[k], before, b->in_rate, step_times(b, first, end + 1), k);
+    b->passes[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[SUM_PASSED]), 0);
+    begin_engine_row(b, b->in_rate, step_times(b, first, end + 1), k);
+    lp_add_term(b->lp, b->ins[k], -1);
+    lp_add_term(b->lp, b->passes[k], -1);
+    add_ins_before(b, k);
     add_order_row(b, b->ins[k], b->sums[SUM_NEEDED][k]);
+    add_order_row(b, b->passes[k], b->sums[SUM_PASSED][k]);
+    add_order_row(b, b->sums[SUM_BEGUN][k], b->passes[k]);
     if (k > 0) {
-        add_order_row(b, b->ins[k], before);
+        add_order_row(b, b->ins[k], b->ins[k - 1]);
     }
 }
 
@@ -567,6 +625,7 @@ void relax_rows_build(struct relax_model *model, struct region *region, struct r
     b->outs = REGION_NEW(region, uint32_t, count);
     b->released = REGION_NEW(region, uint32_t, count);
     b->ins = REGION_NEW(region, uint32_t, count);
+    b->passes = REGION_NEW(region, uint32_t, count);
     add_interval_columns(b);
     for (uint32_t g = 0; g < model->stretch_count; g++) {
         add_segment_columns(b, g);

@@ -10,6 +10,8 @@
 
 #include <glpk.h>
 #include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Between looks at the stop flag. */
@@ -30,7 +32,7 @@ struct solve {
 static int drop_output(void *info, const char *text)
 {
     (void)info;
-    (void)text;
+    if (getenv("GL")) fputs(text, stderr);
     return 1;
 }
 
