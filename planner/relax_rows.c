@@ -270,6 +270,19 @@ static void add_begin_row(struct builder *b, const struct relax_stretch *stretch
     }
 }
 
+/* Away at some time in segment l of a live stretch, the value comes back: by a rerun there or
+ * later, or by a restore, whose copy was made before it was away. */
+static void add_return_row(struct builder *b, const struct relax_stretch *stretch, uint32_t l)
+{
+    const struct relax_segment *segments = &b->model->segments[stretch->first_segment];
+    (void)lp_begin_row(b->lp, 1, false);
+    lp_add_term(b->lp, segments[l].keep, 1);
+    add_drops_until(b, stretch, l + 1, 1);
+    for (uint32_t i = l; i < stretch->segment_count; i++) {
+        add_reruns(b, stretch->value, &segments[i], 1);
+    }
+}
+
 static void add_stretch_rows(struct builder *b, uint32_t g)
 {
     const struct relax_stretch *stretch = &b->model->stretches[g];
@@ -287,6 +300,9 @@ static void add_stretch_rows(struct builder *b, uint32_t g)
         }
         if (segment->drop != segment->restore) {
             add_restore_row(b, stretch, l);
+        }
+        if (stretch->kind == RELAX_LIVE && !last) {
+            add_return_row(b, stretch, l);
         }
         if (segment->leave != ATP_NONE) {
             (void)lp_begin_row(b->lp, 0, false);
