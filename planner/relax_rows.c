@@ -22,47 +22,12 @@
  * stop half-way, latency counts nothing, reruns need no memory, placement always succeeds. Sizes
  * are those of the model, not rounded to an alignment, so that the bound holds for every alignment.
  */
-#include "relax_rows.h"
+#include "relax_build.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #define UNIT_SHARE 1024.0
-
-enum sum {
-    SUM_KEPT,
-    SUM_DROPPED,
-    SUM_MADE,
-    SUM_NEEDED,
-    SUM_EASED,
-    SUM_BEGUN,
-    SUM_PASSED,
-    SUM_COUNT
-};
-
-struct change {
-    uint32_t order, column;
-    double value;
-};
-
-/* What has to be added to a running sum at a checkpoint. */
-struct change_list {
-    struct change *changes;
-    uint32_t count, capacity;
-};
-
-struct builder {
-    struct relax_model *model;
-    struct lp *lp;
-    struct region *region;
-    double byte_unit, time_unit, limit;
-    struct change_list lists[SUM_COUNT];
-    double sum_limit[SUM_COUNT];
-    uint32_t *sums[SUM_COUNT]; /* per checkpoint, columns */
-    uint32_t *times;           /* per checkpoint and one more, columns */
-    uint32_t *outs, *released, *ins, *passes;
-    double out_rate, in_rate; /* rounded up */
-};
 
 static double round_up(double value)
 {
@@ -100,7 +65,7 @@ static uint32_t point_at(const struct builder *b, uint32_t position)
     return low;
 }
 
-static void add_change(struct builder *b, enum sum sum, uint32_t point, uint32_t column,
+static void add_change(struct builder *b, enum relax_sum sum, uint32_t point, uint32_t column,
                        double value)
 {
     struct change_list *list = &b->lists[sum];
@@ -127,36 +92,11 @@ static uint32_t share_column(struct builder *b)
     return column;
 }
 
-/* Reruns of the value's writer that may lie in the segment, times `factor`. An interval that only
- * overlaps counts too: the program may have rerun in the common part. */
-static void add_reruns(struct builder *b, uint32_t value, const struct relax_segment *segment,
-                       double factor)
-{
-    const struct relax_model *model = b->model;
-    uint32_t step = model->problem->accesses[value].step;
-    if (step == ATP_NONE || !model->problem->accesses[value].writes) {
-        return;
-    }
-    for (uint32_t i = model->step_first_interval[step]; i < model->step_first_interval[step + 1];
-         i++) {
-        const struct relax_interval *interval = &model->intervals[i];
-        if (interval->first < segment->end && interval->end > segment->first) {
-            lp_add_term(b->lp, interval->column, factor);
-        }
-    }
-}
-
 static void add_interval_columns(struct builder *b)
 {
     for (uint32_t i = 0; i < b->model->interval_count; i++) {
         b->model->intervals[i].column = share_column(b);
     }
-}
-
-/* Whether an earlier stretch of the value can have had its copy to the host. */
-static bool may_free(const struct relax_model *model, uint32_t stretch)
-{
-    return stretch > model->value_first_stretch[model->stretches[stretch].value];
 }
 
 static bool has_reruns(const struct relax_model *model, uint32_t value)
@@ -202,228 +142,20 @@ static void add_segment_changes(struct builder *b, uint32_t g)
         /* What is kept up to a cut is there at the cut's own run. */
         bool cut = !last && !segments[l + 1].begins_absent;
         uint32_t end = point_at(b, segment->end + cut), needed = point_at(b, segment->end);
-        add_change(b, SUM_KEPT, begin, segment->keep, bytes);
-        add_change(b, SUM_KEPT, end, segment->keep, -bytes);
-        add_change(b, SUM_DROPPED, begin, segment->drop, bytes);
-        add_change(b, SUM_DROPPED, begin, segment->free, -bytes);
+        add_change(b, RELAX_KEPT, begin, segment->keep, bytes);
+        add_change(b, RELAX_KEPT, end, segment->keep, -bytes);
+        add_change(b, RELAX_DROPPED, begin, segment->drop, bytes);
+        add_change(b, RELAX_DROPPED, begin, segment->free, -bytes);
         if (!may_free(b->model, g)) {
-            add_change(b, SUM_DROPPED, end, segment->leave, bytes);
-            add_change(b, SUM_MADE, made, segment->leave, bytes);
+            add_change(b, RELAX_DROPPED, end, segment->leave, bytes);
+            add_change(b, RELAX_MADE, made, segment->leave, bytes);
         }
-        add_change(b, SUM_MADE, made, segment->drop, bytes);
-        add_change(b, SUM_MADE, made, segment->free, -bytes);
-        add_change(b, SUM_NEEDED, needed, segment->restore, bytes);
-        add_change(b, SUM_EASED, end, segment->restore, bytes);
-        add_change(b, SUM_BEGUN, begin, segment->pass, bytes);
-        add_change(b, SUM_PASSED, needed, segment->pass, bytes);
-    }
-}
-
-static void add_optional(struct builder *b, uint32_t column, double factor)
-{
-    if (column != ATP_NONE) {
-        lp_add_term(b->lp, column, factor);
-    }
-}
-
-/* The value is at the segment's end when it was kept, came back or was made anew there. */
-static void add_presence(struct builder *b, const struct relax_stretch *stretch,
-                         const struct relax_segment *segment, double factor)
-{
-    add_optional(b, segment->keep, factor);
-    add_optional(b, segment->restore, factor);
-    add_reruns(b, stretch->value, segment, factor);
-}
-
-/* Whether the value's copy to the host was made in the stretch before segment `end` is over. */
-static void add_drops_until(struct builder *b, const struct relax_stretch *stretch, uint32_t end,
-                            double factor)
-{
-    for (uint32_t l = 0; l < end; l++) {
-        const struct relax_segment *segment = &b->model->segments[stretch->first_segment + l];
-        add_optional(b, segment->drop, factor);
-        add_optional(b, segment->leave, l + 1 < end ? factor : 0);
-    }
-}
-
-/* A restore comes after a release of the stretch that had a complete host copy. */
-static void add_restore_row(struct builder *b, const struct relax_stretch *stretch, uint32_t l)
-{
-    const struct relax_segment *segment = &b->model->segments[stretch->first_segment + l];
-    (void)lp_begin_row(b->lp, 0, false);
-    add_optional(b, segment->restore, -1);
-    add_optional(b, segment->pass, -1);
-    add_drops_until(b, stretch, l + 1, 1);
-}
-
-/* What is there when the segment begins is kept through it, or dropped in it, or neither: first
- * released without a copy. A value that left after a rerun is not there. */
-static void add_begin_row(struct builder *b, const struct relax_stretch *stretch, uint32_t l)
-{
-    const struct relax_segment *segment = &b->model->segments[stretch->first_segment + l];
-    (void)lp_begin_row(b->lp, l == 0 ? -1 : 0, false);
-    lp_add_term(b->lp, segment->keep, -1);
-    add_optional(b, segment->drop, -1);
-    if (l > 0) {
-        add_presence(b, stretch, segment - 1, 1);
-        add_optional(b, segment[-1].leave, -1);
-    }
-}
-
-/* Away at some time in segment l of a live stretch, the value comes back: by a rerun there or
- * later, or by a restore, whose copy was made before it was away. */
-static void add_return_row(struct builder *b, const struct relax_stretch *stretch, uint32_t l)
-{
-    const struct relax_segment *segments = &b->model->segments[stretch->first_segment];
-    (void)lp_begin_row(b->lp, 1, false);
-    lp_add_term(b->lp, segments[l].keep, 1);
-    add_drops_until(b, stretch, l + 1, 1);
-    for (uint32_t i = l; i < stretch->segment_count; i++) {
-        add_reruns(b, stretch->value, &segments[i], 1);
-    }
-}
-
-static void add_stretch_rows(struct builder *b, uint32_t g)
-{
-    const struct relax_stretch *stretch = &b->model->stretches[g];
-    const struct relax_segment *segments = &b->model->segments[stretch->first_segment];
-    for (uint32_t l = 0; l < stretch->segment_count; l++) {
-        const struct relax_segment *segment = &segments[l];
-        bool last = l + 1 == stretch->segment_count;
-        if (stretch->kind == RELAX_LIVE && last) {
-            /* The next access finds the value in place. */
-            (void)lp_begin_row(b->lp, 1, false);
-            add_presence(b, stretch, segment, 1);
-        }
-        if (!segment->begins_absent && stretch->segment_count > 1) {
-            add_begin_row(b, stretch, l);
-        }
-        if (segment->drop != segment->restore) {
-            add_restore_row(b, stretch, l);
-        }
-        if (stretch->kind == RELAX_LIVE && !last) {
-            add_return_row(b, stretch, l);
-        }
-        if (segment->leave != ATP_NONE) {
-            (void)lp_begin_row(b->lp, 0, false);
-            add_reruns(b, stretch->value, segment, 1);
-            lp_add_term(b->lp, segment->leave, -1);
-        }
-        if (segment->free != ATP_NONE) {
-            (void)lp_begin_row(b->lp, 0, false);
-            lp_add_term(b->lp, segment->drop, 1);
-            lp_add_term(b->lp, segment->free, -1);
-        }
-    }
-    if (stretch->kind != RELAX_STALE && stretch->segment_count > 1) {
-        /* The first such release alone is counted. */
-        (void)lp_begin_row(b->lp, -1, false);
-        add_drops_until(b, stretch, stretch->segment_count, -1);
-    }
-}
-
-/* Releases that need no copy follow a drop in an earlier stretch of the value. */
-static void add_free_row(struct builder *b, uint32_t g)
-{
-    const struct relax_model *model = b->model;
-    const struct relax_stretch *stretch = &model->stretches[g];
-    if (stretch->kind == RELAX_STALE || !may_free(model, g)) {
-        return;
-    }
-    (void)lp_begin_row(b->lp, 0, false);
-    for (uint32_t l = 0; l < stretch->segment_count; l++) {
-        lp_add_term(b->lp, model->segments[stretch->first_segment + l].free, -1);
-    }
-    for (uint32_t e = model->value_first_stretch[stretch->value]; e < g; e++) {
-        const struct relax_stretch *earlier = &model->stretches[e];
-        add_drops_until(b, earlier, earlier->segment_count, 1);
-    }
-}
-
-/* Is the value in place at some run from the interval's first position to its end, the versions at
- * the borders seen from inside? Then a rerun finds it and asks for nothing. */
-static bool is_at_hand(const struct relax_model *model, uint32_t value,
-                       const struct relax_interval *interval)
-{
-    const struct problem *problem = model->problem;
-    uint32_t tensor = problem->accesses[value].tensor;
-    for (uint32_t a = value; a < problem->first_access[tensor + 1]; a++) {
-        uint32_t position = relax_position(problem, a);
-        bool after = model->value_of[a] == value && position >= interval->first;
-        bool before = a > value && model->value_of[a - 1] == value && position > interval->first;
-        if (position <= interval->end && ((after && position < interval->end) || before)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* First stretch of the value that meets the interval; stretch_count: none does. */
-static uint32_t find_stretch(const struct relax_model *model, uint32_t value,
-                             const struct relax_interval *interval)
-{
-    for (uint32_t g = model->value_first_stretch[value]; g < model->value_first_stretch[value + 1];
-         g++) {
-        const struct relax_stretch *stretch = &model->stretches[g];
-        const struct relax_segment *segments = &model->segments[stretch->first_segment];
-        if (segments[0].first <= interval->first &&
-            segments[stretch->segment_count - 1].end >= interval->end) {
-            return g;
-        }
-    }
-    return model->stretch_count;
-}
-
-/* A rerun in the interval finds the value there when the interval's first segment begins, or it
- * comes back or is made anew in a segment that meets the interval. */
-static void add_input_row(struct builder *b, uint32_t value, const struct relax_interval *interval)
-{
-    const struct relax_model *model = b->model;
-    uint32_t g = find_stretch(model, value, interval);
-    if (is_at_hand(model, value, interval) || g == model->stretch_count) {
-        return;
-    }
-    const struct relax_stretch *stretch = &model->stretches[g];
-    const struct relax_segment *segments = &model->segments[stretch->first_segment];
-    uint32_t first = 0, end;
-    while (segments[first].end <= interval->first) {
-        first++;
-    }
-    for (end = first; end < stretch->segment_count && segments[end].first < interval->end;) {
-        end++;
-    }
-    /* There when the stretch begins, or needed by the access that ends it: nothing to ask. */
-    if ((first == 0 && !segments[0].begins_absent) ||
-        (stretch->kind == RELAX_LIVE && end == stretch->segment_count)) {
-        return;
-    }
-    (void)lp_begin_row(b->lp, 0, false);
-    lp_add_term(b->lp, interval->column, -1);
-    if (!segments[first].begins_absent) {
-        add_presence(b, stretch, &segments[first - 1], 1);
-    }
-    for (uint32_t l = first; l < end; l++) {
-        add_optional(b, segments[l].restore, 1);
-        add_optional(b, segments[l].pass, 1);
-        add_reruns(b, value, &segments[l], 1);
-    }
-}
-
-static void add_rerun_rows(struct builder *b)
-{
-    const struct relax_model *model = b->model;
-    const struct problem *problem = model->problem;
-    for (uint32_t s = 0; s < problem->model->step_count; s++) {
-        for (uint32_t i = model->step_first_interval[s]; i < model->step_first_interval[s + 1];
-             i++) {
-            for (uint32_t u = problem->step_first[s]; u < problem->step_first[s + 1]; u++) {
-                const struct access *access = &problem->accesses[problem->step_accesses[u]];
-                if (relax_needs_version(access)) {
-                    add_input_row(b, relax_needed_value(model, problem->step_accesses[u]),
-                                  &model->intervals[i]);
-                }
-            }
-        }
+        add_change(b, RELAX_MADE, made, segment->drop, bytes);
+        add_change(b, RELAX_MADE, made, segment->free, -bytes);
+        add_change(b, RELAX_NEEDED, needed, segment->restore, bytes);
+        add_change(b, RELAX_EASED, end, segment->restore, bytes);
+        add_change(b, RELAX_BEGUN, begin, segment->pass, bytes);
+        add_change(b, RELAX_PASSED, needed, segment->pass, bytes);
     }
 }
 
@@ -438,7 +170,7 @@ static void add_time_rows(struct builder *b)
         uint32_t first = k == 0 ? 0 : point_position(b, k - 1);
         (void)lp_begin_row(b->lp, 0, false);
         do {
-            lp_add_term(b->lp, b->times[k++], 1);
+            lp_add_term(b->lp, b->rows->times[k++], 1);
         } while (k <= grid->count && !grid->points[k - 1].cut);
         uint32_t end = k > grid->count ? UINT32_MAX : point_position(b, k - 1);
         for (uint32_t s = 0; s < model->problem->model->step_count; s++) {
@@ -464,20 +196,20 @@ static int compare_changes(const void *left, const void *right)
 
 /* Running sums as columns of their own: rows that use them stay sparse. The needed bytes have one
  * more place, for what comes back after the last checkpoint. */
-static void add_sum(struct builder *b, enum sum sum)
+static void add_sum(struct builder *b, enum relax_sum sum)
 {
     struct change_list *list = &b->lists[sum];
-    uint32_t count = b->model->grid->count + (sum == SUM_NEEDED || sum == SUM_PASSED), next = 0;
-    b->sums[sum] = REGION_NEW(b->region, uint32_t, (size_t)count + 1);
+    uint32_t count = b->model->grid->count + (sum == RELAX_NEEDED || sum == RELAX_PASSED), next = 0;
+    b->rows->sums[sum] = REGION_NEW(b->region, uint32_t, (size_t)count + 1);
     if (list->count > 1) {
         qsort(list->changes, list->count, sizeof(*list->changes), compare_changes);
     }
     for (uint32_t k = 0; k < count; k++) {
-        b->sums[sum][k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[sum]), 0);
+        b->rows->sums[sum][k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[sum]), 0);
         (void)lp_begin_row(b->lp, 0, true);
-        lp_add_term(b->lp, b->sums[sum][k], 1);
+        lp_add_term(b->lp, b->rows->sums[sum][k], 1);
         if (k > 0) {
-            lp_add_term(b->lp, b->sums[sum][k - 1], -1);
+            lp_add_term(b->lp, b->rows->sums[sum][k - 1], -1);
         }
         for (; next < list->count && list->changes[next].order == k; next++) {
             lp_add_term(b->lp, list->changes[next].column, -list->changes[next].value);
@@ -499,7 +231,7 @@ static double step_times(const struct builder *b, uint32_t first, uint32_t end)
 static void begin_engine_row(struct builder *b, double rate, double elapsed, uint32_t k)
 {
     (void)lp_begin_row(b->lp, -round_up(rate * elapsed), false);
-    lp_add_term(b->lp, b->times[k], rate);
+    lp_add_term(b->lp, b->rows->times[k], rate);
 }
 
 static void add_order_row(struct builder *b, uint32_t larger, uint32_t smaller)
@@ -513,26 +245,26 @@ static void add_out_rows(struct builder *b, uint32_t k)
 {
     const struct relax_grid *grid = b->model->grid;
     uint32_t step = grid->points[k].step, before = k == 0 ? 0 : grid->points[k - 1].step;
-    b->outs[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[SUM_MADE]), 0);
-    b->released[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[SUM_DROPPED]), 0);
+    b->rows->outs[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[RELAX_MADE]), 0);
+    b->rows->released[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[RELAX_DROPPED]), 0);
     /* By the start of the checkpoint's run: the engine moves at most rate x elapsed; only what was
      * made can be copied, only what was copied is released, and only in a stretch that has begun.
      */
     begin_engine_row(b, b->out_rate, step_times(b, before, step), k);
-    lp_add_term(b->lp, b->outs[k], -1);
+    lp_add_term(b->lp, b->rows->outs[k], -1);
     if (k > 0) {
-        lp_add_term(b->lp, b->outs[k - 1], 1);
+        lp_add_term(b->lp, b->rows->outs[k - 1], 1);
     }
-    add_order_row(b, b->sums[SUM_MADE][k], b->outs[k]);
-    add_order_row(b, b->outs[k], b->released[k]);
-    add_order_row(b, b->sums[SUM_DROPPED][k], b->released[k]);
+    add_order_row(b, b->rows->sums[RELAX_MADE][k], b->rows->outs[k]);
+    add_order_row(b, b->rows->outs[k], b->rows->released[k]);
+    add_order_row(b, b->rows->sums[RELAX_DROPPED][k], b->rows->released[k]);
 }
 
 static void add_ins_before(struct builder *b, uint32_t k)
 {
     if (k > 0) {
-        lp_add_term(b->lp, b->ins[k - 1], 1);
-        lp_add_term(b->lp, b->passes[k - 1], 1);
+        lp_add_term(b->lp, b->rows->ins[k - 1], 1);
+        lp_add_term(b->lp, b->rows->passes[k - 1], 1);
     }
 }
 
@@ -544,23 +276,23 @@ static void add_in_rows(struct builder *b, uint32_t k)
     /* ins, passes: copied back by the end of the checkpoint's run. What is needed by its start was
      * copied by then. */
     begin_engine_row(b, b->in_rate, step_times(b, first, end), k);
-    lp_add_term(b->lp, b->sums[SUM_NEEDED][k], -1);
-    lp_add_term(b->lp, b->sums[SUM_PASSED][k], -1);
+    lp_add_term(b->lp, b->rows->sums[RELAX_NEEDED][k], -1);
+    lp_add_term(b->lp, b->rows->sums[RELAX_PASSED][k], -1);
     add_ins_before(b, k);
     if (k == grid->count) {
         return;
     }
-    b->ins[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[SUM_NEEDED]), 0);
-    b->passes[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[SUM_PASSED]), 0);
+    b->rows->ins[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[RELAX_NEEDED]), 0);
+    b->rows->passes[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[RELAX_PASSED]), 0);
     begin_engine_row(b, b->in_rate, step_times(b, first, end + 1), k);
-    lp_add_term(b->lp, b->ins[k], -1);
-    lp_add_term(b->lp, b->passes[k], -1);
+    lp_add_term(b->lp, b->rows->ins[k], -1);
+    lp_add_term(b->lp, b->rows->passes[k], -1);
     add_ins_before(b, k);
-    add_order_row(b, b->ins[k], b->sums[SUM_NEEDED][k]);
-    add_order_row(b, b->passes[k], b->sums[SUM_PASSED][k]);
-    add_order_row(b, b->sums[SUM_BEGUN][k], b->passes[k]);
+    add_order_row(b, b->rows->ins[k], b->rows->sums[RELAX_NEEDED][k]);
+    add_order_row(b, b->rows->passes[k], b->rows->sums[RELAX_PASSED][k]);
+    add_order_row(b, b->rows->sums[RELAX_BEGUN][k], b->rows->passes[k]);
     if (k > 0) {
-        add_order_row(b, b->ins[k], b->ins[k - 1]);
+        add_order_row(b, b->rows->ins[k], b->rows->ins[k - 1]);
     }
 }
 
@@ -582,11 +314,11 @@ static uint32_t add_memory_row(struct builder *b, uint32_t k)
     uint32_t step = b->model->grid->points[k].step;
     double left = b->limit - (double)working_set(b->model->problem, step);
     uint32_t row = lp_begin_row(b->lp, -(left / b->byte_unit), false);
-    lp_add_term(b->lp, b->sums[SUM_KEPT][k], -1);
-    lp_add_term(b->lp, b->sums[SUM_DROPPED][k], -1);
-    lp_add_term(b->lp, b->released[k], 1);
-    lp_add_term(b->lp, b->ins[k], -1);
-    lp_add_term(b->lp, b->sums[SUM_EASED][k], 1);
+    lp_add_term(b->lp, b->rows->sums[RELAX_KEPT][k], -1);
+    lp_add_term(b->lp, b->rows->sums[RELAX_DROPPED][k], -1);
+    lp_add_term(b->lp, b->rows->released[k], 1);
+    lp_add_term(b->lp, b->rows->ins[k], -1);
+    lp_add_term(b->lp, b->rows->sums[RELAX_EASED][k], 1);
     return row;
 }
 
@@ -623,7 +355,8 @@ static void set_units(struct builder *b, struct relax_rows *rows)
  * that takes longer is far beyond any bound of interest. */
 static void set_extra_limit(struct builder *b, struct relax_rows *rows)
 {
-    double copies = b->sum_limit[SUM_NEEDED] / b->in_rate + b->sum_limit[SUM_MADE] / b->out_rate;
+    double copies =
+        b->sum_limit[RELAX_NEEDED] / b->in_rate + b->sum_limit[RELAX_MADE] / b->out_rate;
     double reruns = (double)b->model->problem->compute_ns / b->time_unit;
     double limit = ceil(4 * (copies + reruns) + 1) * rows->time_unit;
     rows->extra_limit_ns = limit < 4e18 ? (int64_t)limit : INT64_C(4000000000000000000);
@@ -632,16 +365,17 @@ static void set_extra_limit(struct builder *b, struct relax_rows *rows)
 void relax_rows_build(struct relax_model *model, struct region *region, struct relax_rows *out_rows)
 {
     uint32_t count = model->grid->count;
-    struct builder builder = {.model = model, .lp = &out_rows->lp, .region = region};
+    struct builder builder = {
+        .model = model, .rows = out_rows, .lp = &out_rows->lp, .region = region};
     struct builder *b = &builder;
     *out_rows = (struct relax_rows){.memory_rows = REGION_NEW(region, uint32_t, count)};
     lp_init(b->lp, region);
     set_units(b, out_rows);
-    b->times = REGION_NEW(region, uint32_t, (size_t)count + 1);
-    b->outs = REGION_NEW(region, uint32_t, count);
-    b->released = REGION_NEW(region, uint32_t, count);
-    b->ins = REGION_NEW(region, uint32_t, count);
-    b->passes = REGION_NEW(region, uint32_t, count);
+    out_rows->times = REGION_NEW(region, uint32_t, (size_t)count + 1);
+    out_rows->outs = REGION_NEW(region, uint32_t, count);
+    out_rows->released = REGION_NEW(region, uint32_t, count);
+    out_rows->ins = REGION_NEW(region, uint32_t, count);
+    out_rows->passes = REGION_NEW(region, uint32_t, count);
     add_interval_columns(b);
     for (uint32_t g = 0; g < model->stretch_count; g++) {
         add_segment_columns(b, g);
@@ -650,15 +384,11 @@ void relax_rows_build(struct relax_model *model, struct region *region, struct r
     set_extra_limit(b, out_rows);
     for (uint32_t k = 0; k <= count; k++) {
         double upper = (double)out_rows->extra_limit_ns / out_rows->time_unit;
-        b->times[k] = lp_add_column(b->lp, 0, upper, 1);
+        b->rows->times[k] = lp_add_column(b->lp, 0, upper, 1);
     }
-    for (uint32_t g = 0; g < model->stretch_count; g++) {
-        add_stretch_rows(b, g);
-        add_free_row(b, g);
-    }
-    add_rerun_rows(b);
+    relax_values_build(b);
     add_time_rows(b);
-    for (enum sum sum = SUM_KEPT; sum < SUM_COUNT; sum++) {
+    for (enum relax_sum sum = RELAX_KEPT; sum < RELAX_SUM_COUNT; sum++) {
         add_sum(b, sum);
     }
     for (uint32_t k = 0; k < count; k++) {
