@@ -135,6 +135,7 @@ static void add_segment_changes(struct builder *b, uint32_t g)
     const struct relax_segment *segments = &b->model->segments[stretch->first_segment];
     double bytes = scaled_bytes(b, stretch->value);
     uint32_t made = point_at(b, relax_position(b->model->problem, stretch->value) + 1);
+    uint32_t away = point_at(b, segments[0].first + 1);
     for (uint32_t l = 0; l < stretch->segment_count; l++) {
         const struct relax_segment *segment = &segments[l];
         bool last = l + 1 == stretch->segment_count;
@@ -154,7 +155,10 @@ static void add_segment_changes(struct builder *b, uint32_t g)
         add_change(b, RELAX_MADE, made, segment->free, -bytes);
         add_change(b, RELAX_NEEDED, needed, segment->restore, bytes);
         add_change(b, RELAX_EASED, end, segment->restore, bytes);
-        add_change(b, RELAX_BEGUN, begin, segment->pass, bytes);
+        /* Its restore may have begun in an earlier segment, but not while the value was in place.
+         */
+        away = segment->begins_absent ? begin : away;
+        add_change(b, RELAX_BEGUN, away, segment->pass, bytes);
         add_change(b, RELAX_PASSED, needed, segment->pass, bytes);
     }
 }

@@ -20,7 +20,7 @@ enum relax_sum {
     RELAX_MADE,    /* of what is dropped ever: made so far */
     RELAX_NEEDED,  /* restored in segments that have ended */
     RELAX_EASED,   /* the same; where the segment ends at a cut, from the next checkpoint on */
-    RELAX_BEGUN,   /* restored in passing in segments that have begun */
+    RELAX_BEGUN,   /* restored in passing after times at which that could begin */
     RELAX_PASSED,  /* ... that have ended */
     RELAX_SUM_COUNT
 };

@@ -103,7 +103,7 @@ static void add_stretch_rows(struct builder *b, uint32_t g)
         if (!segment->begins_absent && stretch->segment_count > 1) {
             add_begin_row(b, stretch, l);
         }
-        if (segment->drop != segment->restore) {
+        if (stretch->kind != RELAX_STALE && segment->drop != segment->restore) {
             add_restore_row(b, stretch, l);
         }
         if (stretch->kind == RELAX_LIVE && !last) {
