@@ -159,8 +159,10 @@ static void add_segment(struct relax_model *model, uint32_t first, uint32_t end,
         .begins_absent = absent,
         .keep = ATP_NONE,
         .restore = ATP_NONE,
+        .pass = ATP_NONE,
         .drop = ATP_NONE,
         .free = ATP_NONE,
+        .leave = ATP_NONE,
     };
 }
 

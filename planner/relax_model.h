@@ -40,7 +40,7 @@ struct relax_segment {
     uint32_t first, end;    /* positions; the value can be away strictly between */
     bool begins_absent;     /* stale: nothing of the value is there at `first` */
     uint32_t keep, restore; /* columns of the program; ATP_NONE: none */
-    uint32_t drop, free;
+    uint32_t pass, drop, free, leave;
 };
 
 struct relax_stretch {

@@ -5,15 +5,14 @@
  *
  * keep     1 when the value is on the device, readable, without a break from the segment's first
  *          position to its end
- * restore  in the last segment of a live stretch: the value comes back there for its next access,
- *          last by a restore, and its writer does not rerun in the segment. In all others: some
- *          `restored` of the value lies in the segment
- * drop     the first release of the value in the stretch lies in this segment, and what makes it
- *          anew next is a restore
- * free     of drop: an earlier stretch of the value had a drop too, so that its copy to the host is
- *          there already
- * rerun    the step reruns at least once in the interval
- * time     what stalls and reruns take between one checkpoint's run and the next
+ * restore  the value is there at the segment's end, not kept through it, its writer does not rerun
+ * in the segment: so it comes back there by a restore, whose bytes it keeps until the end pass the
+ * value is absent at both ends of the segment, its writer does not rerun there, and some `restored`
+ * of it lies there, to serve reruns drop     the first release of the value in the stretch lies in
+ * this segment, and what makes it anew next is a restore free     of drop: an earlier stretch of
+ * the value had a drop too, so that its copy to the host is there already rerun    the step reruns
+ * at least once in the interval time     what stalls and reruns take between one checkpoint's run
+ * and the next
  *
  * A value that is there and has been restored needs a host copy that was complete before it was
  * released, unless a rerun made it anew in between. Only one copy to the host is counted per value:
@@ -23,42 +22,16 @@
  * stop half-way, latency counts nothing, reruns need no memory, placement always succeeds. Sizes
  * are those of the model, not rounded to an alignment, so that the bound holds for every alignment.
  */
-#include "relax_rows.h"
+#include "relax_build.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #define UNIT_SHARE 1024.0
 
-enum sum { SUM_KEPT, SUM_DROPPED, SUM_MADE, SUM_NEEDED, SUM_EASED, SUM_COUNT };
-
-struct change {
-    uint32_t order, column;
-    double value;
-};
-
-/* What has to be added to a running sum at a checkpoint. */
-struct change_list {
-    struct change *changes;
-    uint32_t count, capacity;
-};
-
-struct builder {
-    struct relax_model *model;
-    struct lp *lp;
-    struct region *region;
-    double byte_unit, time_unit, limit;
-    struct change_list lists[SUM_COUNT];
-    double sum_limit[SUM_COUNT];
-    uint32_t *sums[SUM_COUNT]; /* per checkpoint, columns */
-    uint32_t *times;           /* per checkpoint and one more, columns */
-    uint32_t *outs, *released, *ins;
-    double out_rate, in_rate; /* rounded up */
-};
-
 static double round_up(double value)
 {
-    return nextafter(value, INFINITY);
+    return value > 0 ? nextafter(value, INFINITY) : value;
 }
 
 static uint64_t value_bytes(const struct builder *b, uint32_t access)
@@ -92,7 +65,7 @@ static uint32_t point_at(const struct builder *b, uint32_t position)
     return low;
 }
 
-static void add_change(struct builder *b, enum sum sum, uint32_t point, uint32_t column,
+static void add_change(struct builder *b, enum relax_sum sum, uint32_t point, uint32_t column,
                        double value)
 {
     struct change_list *list = &b->lists[sum];
@@ -119,25 +92,6 @@ static uint32_t share_column(struct builder *b)
     return column;
 }
 
-/* Reruns of the value's writer that may lie in the segment, times `factor`. An interval that only
- * overlaps counts too: the program may have rerun in the common part. */
-static void add_reruns(struct builder *b, uint32_t value, const struct relax_segment *segment,
-                       double factor)
-{
-    const struct relax_model *model = b->model;
-    uint32_t step = model->problem->accesses[value].step;
-    if (step == ATP_NONE || !model->problem->accesses[value].writes) {
-        return;
-    }
-    for (uint32_t i = model->step_first_interval[step]; i < model->step_first_interval[step + 1];
-         i++) {
-        const struct relax_interval *interval = &model->intervals[i];
-        if (interval->first < segment->end && interval->end > segment->first) {
-            lp_add_term(b->lp, interval->column, factor);
-        }
-    }
-}
-
 static void add_interval_columns(struct builder *b)
 {
     for (uint32_t i = 0; i < b->model->interval_count; i++) {
@@ -145,10 +99,11 @@ static void add_interval_columns(struct builder *b)
     }
 }
 
-/* Whether an earlier stretch of the value can have had its copy to the host. */
-static bool may_free(const struct relax_model *model, uint32_t stretch)
+static bool has_reruns(const struct relax_model *model, uint32_t value)
 {
-    return stretch > model->value_first_stretch[model->stretches[stretch].value];
+    const struct access *access = &model->problem->accesses[value];
+    return access->writes &&
+           model->step_first_interval[access->step] < model->step_first_interval[access->step + 1];
 }
 
 static void add_segment_columns(struct builder *b, uint32_t g)
@@ -157,12 +112,19 @@ static void add_segment_columns(struct builder *b, uint32_t g)
     struct relax_segment *segments = &b->model->segments[stretch->first_segment];
     for (uint32_t l = 0; l < stretch->segment_count; l++) {
         struct relax_segment *segment = &segments[l];
+        bool last = l + 1 == stretch->segment_count;
         segment->keep = segment->begins_absent ? ATP_NONE : share_column(b);
-        segment->restore = share_column(b);
+        segment->restore = !last || stretch->kind == RELAX_LIVE ? share_column(b) : ATP_NONE;
+        /* Present at one end or other, it serves reruns without a pass. */
+        if (segment->begins_absent || (l > 0 && !(last && stretch->kind == RELAX_LIVE))) {
+            segment->pass = share_column(b);
+        }
         if (stretch->kind != RELAX_STALE) {
             bool same = stretch->kind == RELAX_LIVE && stretch->segment_count == 1;
             segment->drop = same ? segment->restore : share_column(b);
             segment->free = may_free(b->model, g) ? share_column(b) : ATP_NONE;
+            segment->leave =
+                !last && has_reruns(b->model, stretch->value) ? share_column(b) : ATP_NONE;
         }
     }
 }
@@ -173,197 +135,31 @@ static void add_segment_changes(struct builder *b, uint32_t g)
     const struct relax_segment *segments = &b->model->segments[stretch->first_segment];
     double bytes = scaled_bytes(b, stretch->value);
     uint32_t made = point_at(b, relax_position(b->model->problem, stretch->value) + 1);
+    uint32_t away = point_at(b, segments[0].first + 1);
     for (uint32_t l = 0; l < stretch->segment_count; l++) {
         const struct relax_segment *segment = &segments[l];
         bool last = l + 1 == stretch->segment_count;
         uint32_t begin = point_at(b, segment->first + 1);
         /* What is kept up to a cut is there at the cut's own run. */
-        bool cut = stretch->kind != RELAX_STALE && !last;
+        bool cut = !last && !segments[l + 1].begins_absent;
         uint32_t end = point_at(b, segment->end + cut), needed = point_at(b, segment->end);
-        add_change(b, SUM_KEPT, begin, segment->keep, bytes);
-        add_change(b, SUM_KEPT, end, segment->keep, -bytes);
-        add_change(b, SUM_DROPPED, begin, segment->drop, bytes);
-        add_change(b, SUM_DROPPED, begin, segment->free, -bytes);
-        add_change(b, SUM_MADE, made, segment->drop, bytes);
-        add_change(b, SUM_MADE, made, segment->free, -bytes);
-        add_change(b, SUM_NEEDED, needed, segment->restore, bytes);
-        add_change(b, SUM_EASED, stretch->kind == RELAX_LIVE && last ? needed : begin,
-                   segment->restore, bytes);
-    }
-}
-
-/* The value is at the segment's end when it was kept, came back or was made anew there. */
-static void add_presence(struct builder *b, const struct relax_stretch *stretch,
-                         const struct relax_segment *segment, double factor)
-{
-    if (segment->keep != ATP_NONE) {
-        lp_add_term(b->lp, segment->keep, factor);
-    }
-    lp_add_term(b->lp, segment->restore, factor);
-    add_reruns(b, stretch->value, segment, factor);
-}
-
-static void add_drops_until(struct builder *b, const struct relax_stretch *stretch, uint32_t first,
-                            uint32_t end, double factor)
-{
-    for (uint32_t l = first; l < end; l++) {
-        lp_add_term(b->lp, b->model->segments[stretch->first_segment + l].drop, factor);
-    }
-}
-
-/* A restore in segment l comes after the stretch's first release, which had a complete host copy or
- * was followed by a rerun. */
-static void add_restore_row(struct builder *b, const struct relax_stretch *stretch, uint32_t l)
-{
-    const struct relax_segment *segments = &b->model->segments[stretch->first_segment];
-    bool last = stretch->kind == RELAX_LIVE && l + 1 == stretch->segment_count;
-    (void)lp_begin_row(b->lp, 0, false);
-    lp_add_term(b->lp, segments[l].restore, -1);
-    add_drops_until(b, stretch, 0, l + 1, 1);
-    /* The last restore of a live stretch is one without a rerun in its own segment. */
-    for (uint32_t i = 0; i < l + !last; i++) {
-        add_reruns(b, stretch->value, &segments[i], 1);
-    }
-}
-
-static void add_stretch_rows(struct builder *b, uint32_t g)
-{
-    const struct relax_stretch *stretch = &b->model->stretches[g];
-    const struct relax_segment *segments = &b->model->segments[stretch->first_segment];
-    for (uint32_t l = 0; l < stretch->segment_count; l++) {
-        bool last = l + 1 == stretch->segment_count;
-        if (stretch->kind == RELAX_LIVE && last) {
-            /* The next access finds the value in place. */
-            (void)lp_begin_row(b->lp, 1, false);
-            add_presence(b, stretch, &segments[l], 1);
+        add_change(b, RELAX_KEPT, begin, segment->keep, bytes);
+        add_change(b, RELAX_KEPT, end, segment->keep, -bytes);
+        add_change(b, RELAX_DROPPED, begin, segment->drop, bytes);
+        add_change(b, RELAX_DROPPED, begin, segment->free, -bytes);
+        if (!may_free(b->model, g)) {
+            add_change(b, RELAX_DROPPED, end, segment->leave, bytes);
+            add_change(b, RELAX_MADE, made, segment->leave, bytes);
         }
-        if (l > 0 && !segments[l].begins_absent) {
-            /* Only what is there when the segment begins can be kept through it. */
-            (void)lp_begin_row(b->lp, 0, false);
-            add_presence(b, stretch, &segments[l - 1], 1);
-            lp_add_term(b->lp, segments[l].keep, -1);
-        }
-        if (stretch->kind == RELAX_STALE) {
-            continue;
-        }
-        if (segments[l].drop != segments[l].restore) {
-            add_restore_row(b, stretch, l);
-        }
-        if (!last) {
-            /* A first release in a later segment: kept through this one. */
-            (void)lp_begin_row(b->lp, 0, false);
-            lp_add_term(b->lp, segments[l].keep, 1);
-            add_drops_until(b, stretch, l + 1, stretch->segment_count, -1);
-        }
-        if (segments[l].free != ATP_NONE) {
-            (void)lp_begin_row(b->lp, 0, false);
-            lp_add_term(b->lp, segments[l].drop, 1);
-            lp_add_term(b->lp, segments[l].free, -1);
-        }
-    }
-}
-
-/* Releases that need no copy follow a drop in an earlier stretch of the value. */
-static void add_free_row(struct builder *b, uint32_t g)
-{
-    const struct relax_model *model = b->model;
-    const struct relax_stretch *stretch = &model->stretches[g];
-    if (stretch->kind == RELAX_STALE || !may_free(model, g)) {
-        return;
-    }
-    (void)lp_begin_row(b->lp, 0, false);
-    for (uint32_t l = 0; l < stretch->segment_count; l++) {
-        lp_add_term(b->lp, model->segments[stretch->first_segment + l].free, -1);
-    }
-    for (uint32_t e = model->value_first_stretch[stretch->value]; e < g; e++) {
-        const struct relax_stretch *earlier = &model->stretches[e];
-        add_drops_until(b, earlier, 0, earlier->segment_count, 1);
-    }
-}
-
-/* Is the value in place at some run from the interval's first position to its end, the versions at
- * the borders seen from inside? Then a rerun finds it and asks for nothing. */
-static bool is_at_hand(const struct relax_model *model, uint32_t value,
-                       const struct relax_interval *interval)
-{
-    const struct problem *problem = model->problem;
-    uint32_t tensor = problem->accesses[value].tensor;
-    for (uint32_t a = value; a < problem->first_access[tensor + 1]; a++) {
-        uint32_t position = relax_position(problem, a);
-        bool after = model->value_of[a] == value && position >= interval->first;
-        bool before = a > value && model->value_of[a - 1] == value && position > interval->first;
-        if (position <= interval->end && ((after && position < interval->end) || before)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* First stretch of the value that meets the interval; stretch_count: none does. */
-static uint32_t find_stretch(const struct relax_model *model, uint32_t value,
-                             const struct relax_interval *interval)
-{
-    for (uint32_t g = model->value_first_stretch[value]; g < model->value_first_stretch[value + 1];
-         g++) {
-        const struct relax_stretch *stretch = &model->stretches[g];
-        const struct relax_segment *segments = &model->segments[stretch->first_segment];
-        if (segments[0].first <= interval->first &&
-            segments[stretch->segment_count - 1].end >= interval->end) {
-            return g;
-        }
-    }
-    return model->stretch_count;
-}
-
-/* A rerun in the interval finds the value there when the interval's first segment begins, or it
- * comes back or is made anew in a segment that meets the interval. */
-static void add_input_row(struct builder *b, uint32_t value, const struct relax_interval *interval)
-{
-    const struct relax_model *model = b->model;
-    uint32_t g = find_stretch(model, value, interval);
-    if (is_at_hand(model, value, interval) || g == model->stretch_count) {
-        return;
-    }
-    const struct relax_stretch *stretch = &model->stretches[g];
-    const struct relax_segment *segments = &model->segments[stretch->first_segment];
-    uint32_t first = 0, end;
-    while (segments[first].end <= interval->first) {
-        first++;
-    }
-    for (end = first; end < stretch->segment_count && segments[end].first < interval->end;) {
-        end++;
-    }
-    /* There when the stretch begins, or needed by the access that ends it: nothing to ask. */
-    if ((first == 0 && !segments[0].begins_absent) ||
-        (stretch->kind == RELAX_LIVE && end == stretch->segment_count)) {
-        return;
-    }
-    (void)lp_begin_row(b->lp, 0, false);
-    lp_add_term(b->lp, interval->column, -1);
-    if (!segments[first].begins_absent) {
-        add_presence(b, stretch, &segments[first - 1], 1);
-    }
-    for (uint32_t l = first; l < end; l++) {
-        lp_add_term(b->lp, segments[l].restore, 1);
-        add_reruns(b, value, &segments[l], 1);
-    }
-}
-
-static void add_rerun_rows(struct builder *b)
-{
-    const struct relax_model *model = b->model;
-    const struct problem *problem = model->problem;
-    for (uint32_t s = 0; s < problem->model->step_count; s++) {
-        for (uint32_t i = model->step_first_interval[s]; i < model->step_first_interval[s + 1];
-             i++) {
-            for (uint32_t u = problem->step_first[s]; u < problem->step_first[s + 1]; u++) {
-                const struct access *access = &problem->accesses[problem->step_accesses[u]];
-                if (relax_needs_version(access)) {
-                    add_input_row(b, relax_needed_value(model, problem->step_accesses[u]),
-                                  &model->intervals[i]);
-                }
-            }
-        }
+        add_change(b, RELAX_MADE, made, segment->drop, bytes);
+        add_change(b, RELAX_MADE, made, segment->free, -bytes);
+        add_change(b, RELAX_NEEDED, needed, segment->restore, bytes);
+        add_change(b, RELAX_EASED, end, segment->restore, bytes);
+        /* Its restore may have begun in an earlier segment, but not while the value was in place.
+         */
+        away = segment->begins_absent ? begin : away;
+        add_change(b, RELAX_BEGUN, away, segment->pass, bytes);
+        add_change(b, RELAX_PASSED, needed, segment->pass, bytes);
     }
 }
 
@@ -378,7 +174,7 @@ static void add_time_rows(struct builder *b)
         uint32_t first = k == 0 ? 0 : point_position(b, k - 1);
         (void)lp_begin_row(b->lp, 0, false);
         do {
-            lp_add_term(b->lp, b->times[k++], 1);
+            lp_add_term(b->lp, b->rows->times[k++], 1);
         } while (k <= grid->count && !grid->points[k - 1].cut);
         uint32_t end = k > grid->count ? UINT32_MAX : point_position(b, k - 1);
         for (uint32_t s = 0; s < model->problem->model->step_count; s++) {
@@ -404,20 +200,20 @@ static int compare_changes(const void *left, const void *right)
 
 /* Running sums as columns of their own: rows that use them stay sparse. The needed bytes have one
  * more place, for what comes back after the last checkpoint. */
-static void add_sum(struct builder *b, enum sum sum)
+static void add_sum(struct builder *b, enum relax_sum sum)
 {
     struct change_list *list = &b->lists[sum];
-    uint32_t count = b->model->grid->count + (sum == SUM_NEEDED), next = 0;
-    b->sums[sum] = REGION_NEW(b->region, uint32_t, (size_t)count + 1);
+    uint32_t count = b->model->grid->count + (sum == RELAX_NEEDED || sum == RELAX_PASSED), next = 0;
+    b->rows->sums[sum] = REGION_NEW(b->region, uint32_t, (size_t)count + 1);
     if (list->count > 1) {
         qsort(list->changes, list->count, sizeof(*list->changes), compare_changes);
     }
     for (uint32_t k = 0; k < count; k++) {
-        b->sums[sum][k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[sum]), 0);
+        b->rows->sums[sum][k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[sum]), 0);
         (void)lp_begin_row(b->lp, 0, true);
-        lp_add_term(b->lp, b->sums[sum][k], 1);
+        lp_add_term(b->lp, b->rows->sums[sum][k], 1);
         if (k > 0) {
-            lp_add_term(b->lp, b->sums[sum][k - 1], -1);
+            lp_add_term(b->lp, b->rows->sums[sum][k - 1], -1);
         }
         for (; next < list->count && list->changes[next].order == k; next++) {
             lp_add_term(b->lp, list->changes[next].column, -list->changes[next].value);
@@ -435,16 +231,11 @@ static double step_times(const struct builder *b, uint32_t first, uint32_t end)
     return (double)sum / b->time_unit;
 }
 
-/* later <= earlier + rate (elapsed + stalls and reruns of epoch k). */
-static void add_engine_row(struct builder *b, uint32_t later, uint32_t earlier, double rate,
-                           double elapsed, uint32_t k)
+/* Begins: later <= earlier + rate (elapsed + stalls and reruns of epoch k). */
+static void begin_engine_row(struct builder *b, double rate, double elapsed, uint32_t k)
 {
     (void)lp_begin_row(b->lp, -round_up(rate * elapsed), false);
-    lp_add_term(b->lp, later, -1);
-    if (earlier != ATP_NONE) {
-        lp_add_term(b->lp, earlier, 1);
-    }
-    lp_add_term(b->lp, b->times[k], rate);
+    lp_add_term(b->lp, b->rows->times[k], rate);
 }
 
 static void add_order_row(struct builder *b, uint32_t larger, uint32_t smaller)
@@ -458,35 +249,54 @@ static void add_out_rows(struct builder *b, uint32_t k)
 {
     const struct relax_grid *grid = b->model->grid;
     uint32_t step = grid->points[k].step, before = k == 0 ? 0 : grid->points[k - 1].step;
-    b->outs[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[SUM_MADE]), 0);
-    b->released[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[SUM_DROPPED]), 0);
+    b->rows->outs[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[RELAX_MADE]), 0);
+    b->rows->released[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[RELAX_DROPPED]), 0);
     /* By the start of the checkpoint's run: the engine moves at most rate x elapsed; only what was
      * made can be copied, only what was copied is released, and only in a stretch that has begun.
      */
-    add_engine_row(b, b->outs[k], k == 0 ? ATP_NONE : b->outs[k - 1], b->out_rate,
-                   step_times(b, before, step), k);
-    add_order_row(b, b->sums[SUM_MADE][k], b->outs[k]);
-    add_order_row(b, b->outs[k], b->released[k]);
-    add_order_row(b, b->sums[SUM_DROPPED][k], b->released[k]);
+    begin_engine_row(b, b->out_rate, step_times(b, before, step), k);
+    lp_add_term(b->lp, b->rows->outs[k], -1);
+    if (k > 0) {
+        lp_add_term(b->lp, b->rows->outs[k - 1], 1);
+    }
+    add_order_row(b, b->rows->sums[RELAX_MADE][k], b->rows->outs[k]);
+    add_order_row(b, b->rows->outs[k], b->rows->released[k]);
+    add_order_row(b, b->rows->sums[RELAX_DROPPED][k], b->rows->released[k]);
+}
+
+static void add_ins_before(struct builder *b, uint32_t k)
+{
+    if (k > 0) {
+        lp_add_term(b->lp, b->rows->ins[k - 1], 1);
+        lp_add_term(b->lp, b->rows->passes[k - 1], 1);
+    }
 }
 
 static void add_in_rows(struct builder *b, uint32_t k)
 {
     const struct relax_grid *grid = b->model->grid;
-    uint32_t before = k == 0 ? ATP_NONE : b->ins[k - 1];
     uint32_t first = k == 0 ? 0 : grid->points[k - 1].step + 1;
     uint32_t end = k == grid->count ? b->model->problem->model->step_count : grid->points[k].step;
-    /* ins: copied back by the end of the checkpoint's run, of the restores that count. What is
-     * needed by its start was copied by then. */
-    add_engine_row(b, b->sums[SUM_NEEDED][k], before, b->in_rate, step_times(b, first, end), k);
+    /* ins, passes: copied back by the end of the checkpoint's run. What is needed by its start was
+     * copied by then. */
+    begin_engine_row(b, b->in_rate, step_times(b, first, end), k);
+    lp_add_term(b->lp, b->rows->sums[RELAX_NEEDED][k], -1);
+    lp_add_term(b->lp, b->rows->sums[RELAX_PASSED][k], -1);
+    add_ins_before(b, k);
     if (k == grid->count) {
         return;
     }
-    b->ins[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[SUM_NEEDED]), 0);
-    add_engine_row(b, b->ins[k], before, b->in_rate, step_times(b, first, end + 1), k);
-    add_order_row(b, b->ins[k], b->sums[SUM_NEEDED][k]);
+    b->rows->ins[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[RELAX_NEEDED]), 0);
+    b->rows->passes[k] = lp_add_column(b->lp, 0, round_up(b->sum_limit[RELAX_PASSED]), 0);
+    begin_engine_row(b, b->in_rate, step_times(b, first, end + 1), k);
+    lp_add_term(b->lp, b->rows->ins[k], -1);
+    lp_add_term(b->lp, b->rows->passes[k], -1);
+    add_ins_before(b, k);
+    add_order_row(b, b->rows->ins[k], b->rows->sums[RELAX_NEEDED][k]);
+    add_order_row(b, b->rows->passes[k], b->rows->sums[RELAX_PASSED][k]);
+    add_order_row(b, b->rows->sums[RELAX_BEGUN][k], b->rows->passes[k]);
     if (k > 0) {
-        add_order_row(b, b->ins[k], before);
+        add_order_row(b, b->rows->ins[k], b->rows->ins[k - 1]);
     }
 }
 
@@ -508,11 +318,11 @@ static uint32_t add_memory_row(struct builder *b, uint32_t k)
     uint32_t step = b->model->grid->points[k].step;
     double left = b->limit - (double)working_set(b->model->problem, step);
     uint32_t row = lp_begin_row(b->lp, -(left / b->byte_unit), false);
-    lp_add_term(b->lp, b->sums[SUM_KEPT][k], -1);
-    lp_add_term(b->lp, b->sums[SUM_DROPPED][k], -1);
-    lp_add_term(b->lp, b->released[k], 1);
-    lp_add_term(b->lp, b->ins[k], -1);
-    lp_add_term(b->lp, b->sums[SUM_EASED][k], 1);
+    lp_add_term(b->lp, b->rows->sums[RELAX_KEPT][k], -1);
+    lp_add_term(b->lp, b->rows->sums[RELAX_DROPPED][k], -1);
+    lp_add_term(b->lp, b->rows->released[k], 1);
+    lp_add_term(b->lp, b->rows->ins[k], -1);
+    lp_add_term(b->lp, b->rows->sums[RELAX_EASED][k], 1);
     return row;
 }
 
@@ -549,7 +359,8 @@ static void set_units(struct builder *b, struct relax_rows *rows)
  * that takes longer is far beyond any bound of interest. */
 static void set_extra_limit(struct builder *b, struct relax_rows *rows)
 {
-    double copies = b->sum_limit[SUM_NEEDED] / b->in_rate + b->sum_limit[SUM_MADE] / b->out_rate;
+    double copies =
+        b->sum_limit[RELAX_NEEDED] / b->in_rate + b->sum_limit[RELAX_MADE] / b->out_rate;
     double reruns = (double)b->model->problem->compute_ns / b->time_unit;
     double limit = ceil(4 * (copies + reruns) + 1) * rows->time_unit;
     rows->extra_limit_ns = limit < 4e18 ? (int64_t)limit : INT64_C(4000000000000000000);
@@ -558,15 +369,17 @@ static void set_extra_limit(struct builder *b, struct relax_rows *rows)
 void relax_rows_build(struct relax_model *model, struct region *region, struct relax_rows *out_rows)
 {
     uint32_t count = model->grid->count;
-    struct builder builder = {.model = model, .lp = &out_rows->lp, .region = region};
+    struct builder builder = {
+        .model = model, .rows = out_rows, .lp = &out_rows->lp, .region = region};
     struct builder *b = &builder;
     *out_rows = (struct relax_rows){.memory_rows = REGION_NEW(region, uint32_t, count)};
     lp_init(b->lp, region);
     set_units(b, out_rows);
-    b->times = REGION_NEW(region, uint32_t, (size_t)count + 1);
-    b->outs = REGION_NEW(region, uint32_t, count);
-    b->released = REGION_NEW(region, uint32_t, count);
-    b->ins = REGION_NEW(region, uint32_t, count);
+    out_rows->times = REGION_NEW(region, uint32_t, (size_t)count + 1);
+    out_rows->outs = REGION_NEW(region, uint32_t, count);
+    out_rows->released = REGION_NEW(region, uint32_t, count);
+    out_rows->ins = REGION_NEW(region, uint32_t, count);
+    out_rows->passes = REGION_NEW(region, uint32_t, count);
     add_interval_columns(b);
     for (uint32_t g = 0; g < model->stretch_count; g++) {
         add_segment_columns(b, g);
@@ -575,15 +388,11 @@ void relax_rows_build(struct relax_model *model, struct region *region, struct r
     set_extra_limit(b, out_rows);
     for (uint32_t k = 0; k <= count; k++) {
         double upper = (double)out_rows->extra_limit_ns / out_rows->time_unit;
-        b->times[k] = lp_add_column(b->lp, 0, upper, 1);
+        b->rows->times[k] = lp_add_column(b->lp, 0, upper, 1);
     }
-    for (uint32_t g = 0; g < model->stretch_count; g++) {
-        add_stretch_rows(b, g);
-        add_free_row(b, g);
-    }
-    add_rerun_rows(b);
+    relax_values_build(b);
     add_time_rows(b);
-    for (enum sum sum = SUM_KEPT; sum < SUM_COUNT; sum++) {
+    for (enum relax_sum sum = RELAX_KEPT; sum < RELAX_SUM_COUNT; sum++) {
         add_sum(b, sum);
     }
     for (uint32_t k = 0; k < count; k++) {
