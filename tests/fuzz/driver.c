@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * A fuzz target as an ordinary test: `target [--random COUNT SEED] [FILE | FOLDER]...`. Prints how
- * many inputs reached the property, and fails when none did.
+ * A fuzz target as an ordinary test: `target [--random COUNT SEED | --damage COUNT SEED] [FILE |
+ * FOLDER]...`: COUNT random inputs, or COUNT damaged copies of each file besides the file itself.
+ * Prints how many inputs reached the property, and fails when none did.
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -18,12 +19,54 @@
 
 struct tally {
     uint64_t input_count, reached_count;
+    uint64_t damage_count, seed;
 };
 
 static void try_input(struct tally *tally, const uint8_t *data, size_t size)
 {
     tally->input_count++;
     tally->reached_count += fuzz_one(data, size);
+}
+
+static size_t pick(struct random *random, size_t limit)
+{
+    return (size_t)(random_next(random) % limit);
+}
+
+/* One to four blows: a byte that means something in texts, a piece taken out, a piece put in again
+ * elsewhere. Returns the new size. */
+static size_t damage(struct random *random, uint8_t *data, size_t size)
+{
+    static const char signs[] = " \n:-,[]{}#&*!|>'\"%@`?0159e.xfy\\\xC3\xFF";
+    for (size_t blows = 1 + pick(random, 2) * pick(random, 4); blows > 0 && size > 0; blows--) {
+        size_t at = pick(random, size);
+        size_t left = size - at, length = 1 + pick(random, left < 40 ? left : 40);
+        size_t to = pick(random, size);
+        switch (pick(random, 4)) {
+        case 0:
+            memmove(data + at, data + at + length, left - length);
+            size -= length;
+            break;
+        case 1:
+            length = length < size - to ? length : size - to;
+            memmove(data + to, data + at, length);
+            break;
+        default:
+            data[at] = (uint8_t)signs[pick(random, sizeof(signs) - 1)];
+            break;
+        }
+    }
+    return size;
+}
+
+static void try_damaged(struct tally *tally, const uint8_t *data, size_t size)
+{
+    static uint8_t copy[INPUT_MAX];
+    for (uint64_t i = 0; i < tally->damage_count; i++) {
+        struct random random = {.state = tally->seed + i};
+        memcpy(copy, data, size);
+        try_input(tally, copy, damage(&random, copy, size));
+    }
 }
 
 static bool try_file(struct tally *tally, const char *path)
@@ -37,6 +80,7 @@ static bool try_file(struct tally *tally, const char *path)
     size_t size = fread(data, 1, sizeof(data), file);
     (void)fclose(file);
     try_input(tally, data, size);
+    try_damaged(tally, data, size);
     return true;
 }
 
@@ -79,6 +123,10 @@ int main(int argc, char **argv)
     int at = 1;
     if (argc > 3 && strcmp(argv[1], "--random") == 0) {
         try_random(&tally, strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+        at = 4;
+    } else if (argc > 3 && strcmp(argv[1], "--damage") == 0) {
+        tally.damage_count = strtoull(argv[2], NULL, 10);
+        tally.seed = strtoull(argv[3], NULL, 10);
         at = 4;
     }
     for (; at < argc; at++) {

@@ -205,6 +205,40 @@ START_TEST(reads_back_odd_names_exactly)
 }
 END_TEST
 
+START_TEST(quotes_names_only_where_yaml_could_take_them_for_more)
+{
+    static const struct {
+        const char *name, *line;
+    } cases[] = {
+        {"h0.ln1", "\nmodel: h0.ln1\n"},
+        {"decoder/layer_1(x)", "\nmodel: decoder/layer_1(x)\n"},
+        {"_a-b+c=d", "\nmodel: _a-b+c=d\n"},
+        {"yesterday", "\nmodel: yesterday\n"},
+        {"No", "\nmodel: \"No\"\n"},
+        {"NULL", "\nmodel: \"NULL\"\n"},
+        {"1x", "\nmodel: \"1x\"\n"},
+        {"-a", "\nmodel: \"-a\"\n"},
+        {"a b", "\nmodel: \"a b\"\n"},
+        {"a:", "\nmodel: \"a:\"\n"},
+        {"a\"\\", "\nmodel: \"a\\\"\\\\\"\n"},
+        {"\xE5\xB1\x82", "\nmodel: \"\xE5\xB1\x82\"\n"},
+        {"\xE2\x80\xA8", "\nmodel: \"\\u2028\"\n"},
+        {"\xC2\x85\xC2\xA0", "\nmodel: \"\\u0085\\u00A0\"\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        size_t size;
+        struct plan_builder *b = tiny("x", "f");
+        const char *kept = b->plan.model.name;
+        b->plan.model.name = cases[i].name;
+        char *text = emit_text(&b->plan, &size);
+        ck_assert_msg(strstr(text, cases[i].line) != NULL, "%s:\n%s", cases[i].line, text);
+        free(text);
+        b->plan.model.name = kept;
+        plan_builder_destroy(b);
+    }
+}
+END_TEST
+
 /* Any characters but controls, from the whole range of UTF-8. */
 static void random_name(char *out, uint32_t id)
 {
@@ -484,6 +518,7 @@ int main(void)
     tcase_add_test(cases, reads_back_a_plan_with_every_instruction);
     tcase_add_loop_test(cases, reads_back_odd_names_exactly, 0,
                         (int)(sizeof(ODD_NAMES) / sizeof(ODD_NAMES[0])));
+    tcase_add_test(cases, quotes_names_only_where_yaml_could_take_them_for_more);
     tcase_add_test(cases, reads_back_random_plans_exactly);
     tcase_add_test(cases, refuses_names_that_no_file_can_carry);
     tcase_add_test(cases, refuses_numbers_that_no_file_can_carry);

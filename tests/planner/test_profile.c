@@ -139,6 +139,9 @@ START_TEST(scales_a_single_batch_size_in_proportion)
     ck_assert_int_eq(p.clock.step_ns[0], 15);
     ck_assert_int_eq(p.clock.step_ns[1], 11); /* 10.5 to nearest */
     ck_assert_int_eq(p.clock.step_ns[2], 5000);
+    p = at(7);
+    ck_assert_uint_eq(p.model.steps[0].workspace_bytes, 6); /* 5.25 rounded up */
+    ck_assert_int_eq(p.clock.step_ns[1], 12);               /* 12.25 to nearest */
     p = at(1);
     ck_assert_uint_eq(p.model.tensors[0].bytes, 3);
     ck_assert_int_eq(p.clock.step_ns[0], 3);
@@ -301,7 +304,7 @@ static const struct bad_text REFUSED[] = {
      ATP_ERR_INVALID, 8, 51, "steps[0].reads[0]: \"x\" is read before"},
     {ONE T "steps:\n  - {name: f, phase: update, time_us: 1, reads: [x], writes: []}\n"
            "  - {name: g, phase: forward, time_us: 1, reads: [], writes: []}\n",
-     ATP_ERR_INVALID, 9, 5, "steps[1]: a forward step cannot follow"},
+     ATP_ERR_INVALID, 9, 5, "steps[1]: phase forward"},
     {ONE T "steps:\n  - {name: f, phase: forward, time_us: 1, reads: [x], writes: []}\n"
            "  - {name: f, phase: forward, time_us: 1, reads: [], writes: []}\n",
      ATP_ERR_INVALID, 9, 5, "steps[1]: "},
