@@ -84,7 +84,7 @@ START_TEST(never_overlaps_on_random_blocks)
         for (uint32_t b = 0; b < count; b += 11) {
             problem.blocks[b].bytes = 0;
         }
-        struct place_result result = place(problem, 0, seed % 3 * 200);
+        struct place_result result = place(problem, 0, seed % 3 * UINT64_C(200));
         ck_assert_uint_ge(result.height_bytes, result.peak_bytes);
     }
 }
@@ -94,7 +94,7 @@ START_TEST(is_optimal_on_tiny_problems)
 {
     for (uint32_t seed = 0; seed < 1500; seed++) {
         struct region_mark mark = region_mark(region);
-        struct random random = {.state = seed * 7919U};
+        struct random random = {.state = seed * UINT64_C(7919)};
         uint32_t count = 2 + random_below(&random, 6);
         uint32_t size_max = seed % 2 == 0 ? 4 : 12;
         struct placement_problem problem =
