@@ -316,7 +316,7 @@ static void improve(struct attempt *attempt, enum base_order base, bool tight,
 /* More orders are not worth their time: many steps were taken and half a percent is missing. */
 static bool is_enough(const struct attempt *attempt, uint64_t target_bytes)
 {
-    const uint64_t many_steps = UINT64_C(1) << 26;
+    const uint64_t many_steps = UINT64_C(1) << 27;
     return attempt->best_height <= target_bytes ||
            (attempt->steps > many_steps &&
             attempt->best_height - target_bytes <= target_bytes / 200);
@@ -339,18 +339,22 @@ uint64_t place_greedy(const struct place_part *part, uint64_t target_bytes,
                               .ranks = REGION_NEW(region, struct rank, part->count),
                               .order = REGION_NEW(region, uint32_t, part->count),
                               .offsets = REGION_NEW(region, uint64_t, part->count),
-                              .best_offsets = offsets,
+                              .best_offsets = REGION_NEW(region, uint64_t, part->count),
                               .best_height = UINT64_MAX};
     for (int i = 0; i < 2 * BASE_ORDER_COUNT && !is_enough(&attempt, target_bytes); i++) {
         ranks_fill(part, (enum base_order)(i % BASE_ORDER_COUNT), attempt.ranks);
         (void)attempt_run(&attempt, i >= BASE_ORDER_COUNT);
     }
     uint64_t left = io_work->limit > io_work->spent ? io_work->limit - io_work->spent : 0;
-    struct place_work share = {.limit = share_of(left, part->count)};
+    const uint64_t share = share_of(left, part->count);
+    struct place_work work = {0};
     for (int i = 0; i < 2 * BASE_ORDER_COUNT && attempt.best_height > target_bytes; i++) {
+        /* Each order gets a third of what is left: the first ones are the better ones. */
+        work.limit = work.spent < share ? work.spent + (share - work.spent) / 3 : 0;
         improve(&attempt, (enum base_order)(i % BASE_ORDER_COUNT), i >= BASE_ORDER_COUNT,
-                target_bytes, &share);
+                target_bytes, &work);
     }
-    io_work->spent += share.spent;
+    io_work->spent += work.spent;
+    memcpy(offsets, attempt.best_offsets, part->count * sizeof(*offsets));
     return attempt.best_height;
 }
