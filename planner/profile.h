@@ -20,6 +20,7 @@ enum profile_pin { PROFILE_PIN_NONE, PROFILE_PIN_KEEP, PROFILE_PIN_SWAP, PROFILE
 struct profile {
     struct atp_model model; /* sizes at batch_size */
     const char *device_name;
+    const char *origin; /* where the numbers come from, in the file's words; NULL: not said */
     uint64_t device_memory_bytes;
     uint64_t pinned_bytes; /* limit on the host arena; UINT64_MAX when the file names none */
     uint64_t resident_bytes;

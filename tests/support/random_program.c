@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Every tensor has arena and host bytes of its own, so that placement never stands in the way; the
+ * limit on live bytes is kept by counting.
+ */
+#include "random_program.h"
+
+#include <atp/simulate.h>
+#include <string.h>
+
+#define DEPTH_MAX        24U
+#define INSTRUCTIONS_MAX 4000U
+#define NO_VERSION       UINT32_MAX
+
+enum flight { FLIGHT_NONE, FLIGHT_EVICT, FLIGHT_RESTORE };
+
+struct device {
+    bool present;
+    uint32_t version; /* NO_VERSION: undefined */
+    enum flight flight;
+    uint32_t host_version; /* NO_VERSION: no copy */
+    uint32_t held;         /* by requests under way */
+    bool was_evicted, was_remade;
+};
+
+struct walk {
+    const struct problem *problem;
+    const struct atp_model *model;
+    struct random_source *random;
+    struct device *devices;
+    uint64_t *offsets; /* per tensor; step workspaces behind them */
+    uint64_t limit, live, peak;
+    uint32_t next_step;
+    struct atp_instruction *program;
+    uint32_t count;
+    /* Temper, percent. */
+    uint32_t evicts, restores, farthest, early_evict, early_restore, early_free, lazy_wait;
+};
+
+static bool emit(struct walk *w, enum atp_op op, uint32_t id, uint64_t offset)
+{
+    if (w->count == INSTRUCTIONS_MAX) {
+        return false;
+    }
+    w->program[w->count++] = (struct atp_instruction){.op = op, .id = id, .offset = offset};
+    return true;
+}
+
+static uint64_t bytes_of(const struct walk *w, uint32_t tensor)
+{
+    return w->model->tensors[tensor].bytes;
+}
+
+/* The tensor's next access by a step that has not run; access_count: none. */
+static uint32_t next_access(const struct walk *w, uint32_t tensor)
+{
+    const struct problem *p = w->problem;
+    for (uint32_t a = p->first_access[tensor]; a < p->first_access[tensor + 1]; a++) {
+        if (p->accesses[a].step != ATP_NONE && p->accesses[a].step >= w->next_step) {
+            return a;
+        }
+    }
+    return p->access_count;
+}
+
+static bool needs_contents(const struct access *access)
+{
+    return !(access->writes && access->read_version == access->version);
+}
+
+/* Is the tensor's present version what its next access needs? */
+static bool is_wanted(const struct walk *w, uint32_t tensor)
+{
+    uint32_t a = next_access(w, tensor);
+    return a != w->problem->access_count && needs_contents(&w->problem->accesses[a]) &&
+           w->problem->accesses[a].read_version == w->devices[tensor].version;
+}
+
+static uint32_t writer_of(const struct walk *w, uint32_t tensor, uint32_t version)
+{
+    const struct problem *p = w->problem;
+    for (uint32_t a = p->first_access[tensor]; a < p->first_access[tensor + 1]; a++) {
+        if (p->accesses[a].writes && p->accesses[a].version == version) {
+            return p->accesses[a].step;
+        }
+    }
+    return ATP_NONE;
+}
+
+static bool can_remake(const struct walk *w, uint32_t tensor, uint32_t version)
+{
+    uint32_t step =
+        version == 0 || version == NO_VERSION ? ATP_NONE : writer_of(w, tensor, version);
+    return step != ATP_NONE && step < w->next_step && !w->model->steps[step].rerun_never &&
+           w->model->steps[step].phase == ATP_PHASE_FORWARD;
+}
+
+static void release(struct walk *w, uint32_t tensor)
+{
+    w->devices[tensor].present = false;
+    w->devices[tensor].version = NO_VERSION;
+    w->devices[tensor].flight = FLIGHT_NONE;
+    w->live -= bytes_of(w, tensor);
+}
+
+static bool settle_restore(struct walk *w, uint32_t tensor)
+{
+    w->devices[tensor].flight = FLIGHT_NONE;
+    return emit(w, ATP_OP_RESTORED, tensor, 0);
+}
+
+static bool begin_evict(struct walk *w, uint32_t tensor)
+{
+    struct device *d = &w->devices[tensor];
+    d->flight = FLIGHT_EVICT;
+    d->host_version = d->version;
+    d->was_evicted = true;
+    return emit(w, ATP_OP_EVICT, tensor, w->offsets[tensor]);
+}
+
+/* Takes the tensor off the device, by a copy to the host where its contents matter. */
+static bool push_out(struct walk *w, uint32_t tensor, bool matters)
+{
+    struct device *d = &w->devices[tensor];
+    if (d->flight == FLIGHT_RESTORE && !settle_restore(w, tensor)) {
+        return false;
+    }
+    if (d->flight == FLIGHT_NONE && d->version != NO_VERSION && d->host_version != d->version &&
+        matters && (!can_remake(w, tensor, d->version) || random_percent(w->random, w->evicts))) {
+        if (!begin_evict(w, tensor)) {
+            return false;
+        }
+    }
+    enum atp_op op = d->flight == FLIGHT_EVICT ? ATP_OP_EVICTED : ATP_OP_FREE;
+    release(w, tensor);
+    return emit(w, op, tensor, 0);
+}
+
+/* Sooner for what matters less: 0 for tensors not worth anything any more. */
+static uint32_t pick_victim(struct walk *w)
+{
+    uint32_t best = ATP_NONE, best_step = 0, seen = 0;
+    bool farthest = random_percent(w->random, w->farthest);
+    for (uint32_t t = 0; t < w->model->tensor_count; t++) {
+        const struct device *d = &w->devices[t];
+        if (!d->present || d->held > 0 || bytes_of(w, t) == 0) {
+            continue;
+        }
+        uint32_t a = next_access(w, t);
+        uint32_t step = is_wanted(w, t) ? w->problem->accesses[a].step : UINT32_MAX;
+        seen++;
+        if (best == ATP_NONE ||
+            (farthest ? step > best_step : random_below(w->random, seen) == 0)) {
+            best = t;
+            best_step = step;
+        }
+    }
+    return best;
+}
+
+static bool make_room(struct walk *w, uint64_t bytes)
+{
+    while (w->live + bytes > w->limit) {
+        uint32_t victim = pick_victim(w);
+        if (victim == ATP_NONE) {
+            return false;
+        }
+        bool matters = is_wanted(w, victim) || random_percent(w->random, 10);
+        if (!push_out(w, victim, matters)) {
+            return false;
+        }
+    }
+    w->peak = w->live + bytes > w->peak ? w->live + bytes : w->peak;
+    return true;
+}
+
+static bool take_bytes(struct walk *w, uint32_t tensor, enum atp_op op)
+{
+    if (!make_room(w, bytes_of(w, tensor))) {
+        return false;
+    }
+    w->live += bytes_of(w, tensor);
+    w->devices[tensor].present = true;
+    return emit(w, op, tensor, w->offsets[tensor]);
+}
+
+static bool begin_restore(struct walk *w, uint32_t tensor)
+{
+    w->devices[tensor].version = w->devices[tensor].host_version;
+    w->devices[tensor].flight = FLIGHT_RESTORE;
+    return take_bytes(w, tensor, ATP_OP_RESTORE);
+}
+
+static bool do_step(struct walk *w, uint32_t step, bool again, uint32_t depth);
+
+/* Puts the version in place, to be read, or written when `to_write`. */
+static bool bring(struct walk *w, uint32_t tensor, uint32_t version, bool to_write, uint32_t depth)
+{
+    struct device *d = &w->devices[tensor];
+    if (d->present && d->version != version) {
+        if (d->held > 0 || !push_out(w, tensor, is_wanted(w, tensor))) {
+            return false;
+        }
+    }
+    if (d->present && d->flight == FLIGHT_EVICT && to_write) {
+        release(w, tensor);
+        if (!emit(w, ATP_OP_EVICTED, tensor, 0)) {
+            return false;
+        }
+    }
+    if (!d->present) {
+        bool remake = can_remake(w, tensor, version) && depth < DEPTH_MAX;
+        bool restore =
+            d->host_version == version && (!remake || random_percent(w->random, w->restores));
+        if (!restore && !remake) {
+            return false;
+        }
+        if (restore ? !begin_restore(w, tensor)
+                    : !do_step(w, writer_of(w, tensor, version), true, depth + 1)) {
+            return false;
+        }
+    }
+    return d->flight != FLIGHT_RESTORE || settle_restore(w, tensor);
+}
+
+/* Device bytes for an output whose contents the step makes from nothing. */
+static bool claim(struct walk *w, uint32_t tensor)
+{
+    struct device *d = &w->devices[tensor];
+    if (d->present && d->flight == FLIGHT_EVICT) {
+        release(w, tensor);
+        if (!emit(w, ATP_OP_EVICTED, tensor, 0)) {
+            return false;
+        }
+    }
+    if (d->present && d->flight == FLIGHT_RESTORE && !settle_restore(w, tensor)) {
+        return false;
+    }
+    if (!d->present) {
+        d->version = NO_VERSION;
+        return take_bytes(w, tensor, ATP_OP_ALLOC);
+    }
+    return true;
+}
+
+/* Is a present version about to be overwritten by a rerun that has to be saved first? */
+static bool save_output(struct walk *w, uint32_t tensor, const struct access *access)
+{
+    struct device *d = &w->devices[tensor];
+    if (!d->present || d->version == access->version || d->version == NO_VERSION ||
+        d->version == access->read_version) {
+        return true;
+    }
+    return d->held == 0 && push_out(w, tensor, is_wanted(w, tensor));
+}
+
+static bool do_step(struct walk *w, uint32_t step, bool again, uint32_t depth)
+{
+    const struct problem *p = w->problem;
+    uint32_t first = p->step_first[step], end = p->step_first[step + 1], held = first;
+    bool good = true;
+    for (; held < end && good; held++) {
+        const struct access *access = &p->accesses[p->step_accesses[held]];
+        bool contents = needs_contents(access);
+        good = (!again || !access->writes || save_output(w, access->tensor, access)) &&
+               (contents ? bring(w, access->tensor, access->read_version, access->writes, depth)
+                         : claim(w, access->tensor));
+        w->devices[access->tensor].held += 1;
+    }
+    uint64_t workspace = w->model->steps[step].workspace_bytes;
+    /* What was brought for an earlier use may be gone again: by a rerun of a common writer. */
+    for (uint32_t i = first; i < end && good; i++) {
+        const struct access *access = &p->accesses[p->step_accesses[i]];
+        const struct device *d = &w->devices[access->tensor];
+        good = d->present && d->flight != FLIGHT_RESTORE &&
+               (!needs_contents(access) || d->version == access->read_version) &&
+               (!access->writes || d->flight == FLIGHT_NONE);
+    }
+    good = good && make_room(w, workspace);
+    for (uint32_t i = first; i < held; i++) {
+        w->devices[p->accesses[p->step_accesses[i]].tensor].held -= 1;
+    }
+    if (!good) {
+        return false;
+    }
+    for (uint32_t i = first; i < end; i++) {
+        const struct access *access = &p->accesses[p->step_accesses[i]];
+        struct device *d = &w->devices[access->tensor];
+        if (access->writes) {
+            d->was_remade = d->was_remade || (again && d->version == NO_VERSION);
+            d->version = access->version;
+        }
+    }
+    uint64_t offset = workspace > 0 ? w->offsets[w->model->tensor_count + step] : 0;
+    return emit(w, again ? ATP_OP_RERUN : ATP_OP_RUN, step, offset);
+}
+
+/* Now and then something ahead of its time: most useful what the next steps need. */
+static bool act_early(struct walk *w)
+{
+    for (uint32_t t = 0; t < w->model->tensor_count; t++) {
+        struct device *d = &w->devices[t];
+        bool wanted = is_wanted(w, t);
+        uint32_t a = next_access(w, t);
+        if (d->present && !wanted && random_percent(w->random, w->early_free)) {
+            if (!push_out(w, t, false)) {
+                return false;
+            }
+        } else if (d->present && d->flight == FLIGHT_NONE && d->version != NO_VERSION &&
+                   d->host_version != d->version && random_percent(w->random, w->early_evict)) {
+            if (!begin_evict(w, t)) {
+                return false;
+            }
+        } else if (d->present && d->flight == FLIGHT_EVICT &&
+                   random_percent(w->random, w->lazy_wait)) {
+            release(w, t);
+            if (!emit(w, ATP_OP_EVICTED, t, 0)) {
+                return false;
+            }
+        } else if (!d->present && d->host_version != NO_VERSION && a != w->problem->access_count &&
+                   needs_contents(&w->problem->accesses[a]) &&
+                   w->problem->accesses[a].read_version == d->host_version &&
+                   w->live + bytes_of(w, t) <= w->limit &&
+                   random_percent(w->random, w->early_restore)) {
+            if (!begin_restore(w, t)) {
+                return false;
+            }
+        } else if (d->present && d->version != NO_VERSION && d->flight == FLIGHT_NONE &&
+                   d->host_version == d->version && wanted &&
+                   random_percent(w->random, w->early_free / 2)) {
+            if (!push_out(w, t, true)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static uint64_t set_offsets(struct walk *w, struct region *region)
+{
+    uint64_t end = 0;
+    w->offsets =
+        REGION_NEW(region, uint64_t, (size_t)w->model->tensor_count + w->model->step_count);
+    for (uint32_t t = 0; t < w->model->tensor_count; t++) {
+        w->offsets[t] = end;
+        end += w->model->tensors[t].bytes;
+    }
+    for (uint32_t s = 0; s < w->model->step_count; s++) {
+        w->offsets[w->model->tensor_count + s] = end;
+        end += w->model->steps[s].workspace_bytes;
+    }
+    return end;
+}
+
+static bool walk_steps(struct walk *w)
+{
+    for (uint32_t t = 0; t < w->model->tensor_count; t++) {
+        w->devices[t].version = w->devices[t].host_version = NO_VERSION;
+        if (w->problem->is_input[t]) {
+            if (!take_bytes(w, t, ATP_OP_ALLOC)) {
+                return false;
+            }
+            w->devices[t].version = 0;
+            w->devices[t].held = 1;
+        }
+    }
+    for (uint32_t t = 0; t < w->model->tensor_count; t++) {
+        w->devices[t].held = 0;
+    }
+    for (; w->next_step < w->model->step_count; w->next_step++) {
+        if (!act_early(w) || !do_step(w, w->next_step, false, 0)) {
+            return false;
+        }
+        if (random_percent(w->random, 5)) {
+            uint32_t step = random_below(w->random, w->next_step + 1);
+            const struct atp_step *s = &w->model->steps[step];
+            if (s->phase == ATP_PHASE_FORWARD && !s->rerun_never && step < w->next_step &&
+                !do_step(w, step, true, 0)) {
+                return false;
+            }
+        }
+    }
+    for (uint32_t t = 0; t < w->model->tensor_count; t++) {
+        if (w->devices[t].present && !push_out(w, t, false)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool random_program_build(const struct problem *problem, uint64_t limit_bytes,
+                          struct random_source *random, struct region *region,
+                          struct atp_plan *out_plan)
+{
+    const struct atp_model *model = problem->model;
+    bool greedy = random_percent(random, 60);
+    struct walk walk = {
+        .problem = problem,
+        .model = model,
+        .random = random,
+        .devices = REGION_NEW(region, struct device, model->tensor_count),
+        .limit = limit_bytes,
+        .program = REGION_NEW(region, struct atp_instruction, INSTRUCTIONS_MAX),
+        .evicts = random_below(random, 101),
+        .restores = random_below(random, 101),
+        .farthest = greedy ? 90 + random_below(random, 11) : random_below(random, 101),
+        .early_evict = greedy ? random_below(random, 30) : random_below(random, 60),
+        .early_restore = random_below(random, 100),
+        .early_free = greedy ? 100 : random_below(random, 101),
+        .lazy_wait = greedy ? 0 : random_below(random, 60),
+    };
+    uint64_t end = set_offsets(&walk, region);
+    if (!walk_steps(&walk)) {
+        return false;
+    }
+    enum atp_decision *decisions = REGION_NEW(region, enum atp_decision, model->tensor_count);
+    for (uint32_t t = 0; t < model->tensor_count; t++) {
+        const struct device *d = &walk.devices[t];
+        decisions[t] = d->was_evicted  ? ATP_DECISION_SWAP
+                       : d->was_remade ? ATP_DECISION_RECOMPUTE
+                                       : ATP_DECISION_KEEP;
+    }
+    *out_plan = (struct atp_plan){.model = *model,
+                                  .alignment_bytes = 1,
+                                  .budget_bytes = end,
+                                  .arena_bytes = end,
+                                  .host_arena_bytes = end,
+                                  .predicted = {.peak_bytes = walk.peak},
+                                  .decisions = decisions,
+                                  .instruction_count = walk.count,
+                                  .program = walk.program};
+    atp_model_fingerprint(model, out_plan->fingerprint);
+    return true;
+}
+
+/* Programs under change: instructions with room for more. */
+struct draft {
+    struct atp_instruction *items;
+    uint32_t count;
+};
+
+static void put(struct draft *draft, uint32_t at, enum atp_op op, uint32_t id, uint64_t offset)
+{
+    memmove(draft->items + at + 1, draft->items + at, (draft->count - at) * sizeof(*draft->items));
+    draft->items[at] = (struct atp_instruction){.op = op, .id = id, .offset = offset};
+    draft->count++;
+}
+
+static void take(struct draft *draft, uint32_t at)
+{
+    draft->count--;
+    memmove(draft->items + at, draft->items + at + 1, (draft->count - at) * sizeof(*draft->items));
+}
+
+static void move_one(struct draft *draft, struct random_source *random)
+{
+    uint32_t from = random_below(random, draft->count);
+    uint32_t reach = random_percent(random, 70) ? 4 : 40;
+    uint32_t low = from > reach ? from - reach : 0;
+    uint32_t high = from + reach < draft->count ? from + reach : draft->count - 1;
+    struct atp_instruction moved = draft->items[from];
+    take(draft, from);
+    put(draft, low + random_below(random, high - low + 1), moved.op, moved.id, moved.offset);
+}
+
+/* Index of the next instruction on the tensor after `at`; count: none. */
+static uint32_t next_on(const struct draft *draft, uint32_t at)
+{
+    uint32_t id = draft->items[at].id;
+    for (uint32_t i = at + 1; i < draft->count; i++) {
+        enum atp_op op = draft->items[i].op;
+        if (draft->items[i].id == id && op != ATP_OP_RUN && op != ATP_OP_RERUN) {
+            return i;
+        }
+    }
+    return draft->count;
+}
+
+/* Takes out a rerun, or an instruction on a tensor and what follows it on the same tensor. */
+static void take_some(struct draft *draft, struct random_source *random)
+{
+    uint32_t at = random_below(random, draft->count), left = 1 + random_below(random, 4);
+    if (draft->items[at].op == ATP_OP_RERUN) {
+        take(draft, at);
+        return;
+    }
+    while (left-- > 0 && at < draft->count && draft->items[at].op != ATP_OP_RUN) {
+        uint32_t next = next_on(draft, at);
+        take(draft, at);
+        at = next > 0 ? next - 1 : 0;
+    }
+}
+
+static uint32_t later(const struct draft *draft, uint32_t at, struct random_source *random)
+{
+    uint32_t left = draft->count - at;
+    uint32_t reach = random_percent(random, 60) && left > 6 ? 6 : left;
+    return at + random_below(random, reach + 1);
+}
+
+/* Sends a tensor away and brings it back, by copies, by a copy made before, or by a rerun. */
+static void send_away(const struct walk *w, struct draft *draft, struct random_source *random)
+{
+    uint32_t tensor = random_below(random, w->model->tensor_count), way = random_below(random, 3);
+    uint32_t at = random_below(random, draft->count);
+    if (way == 0) {
+        put(draft, at, ATP_OP_EVICT, tensor, w->offsets[tensor]);
+        at = later(draft, at + 1, random);
+    }
+    put(draft, at, way == 0 ? ATP_OP_EVICTED : ATP_OP_FREE, tensor, 0);
+    at = later(draft, at + 1, random);
+    if (way < 2) {
+        put(draft, at, ATP_OP_RESTORE, tensor, w->offsets[tensor]);
+        put(draft, later(draft, at + 1, random), ATP_OP_RESTORED, tensor, 0);
+        return;
+    }
+    put(draft, at, ATP_OP_ALLOC, tensor, w->offsets[tensor]);
+    uint32_t step = writer_of(w, tensor, 1);
+    if (step != ATP_NONE) {
+        bool works = w->model->steps[step].workspace_bytes > 0;
+        put(draft, later(draft, at + 1, random), ATP_OP_RERUN, step,
+            works ? w->offsets[w->model->tensor_count + step] : 0);
+    }
+}
+
+/* Another way back for a tensor that is away: restore for rerun or the reverse. */
+static void change_way(const struct walk *w, struct draft *draft, struct random_source *random)
+{
+    uint32_t at = random_below(random, draft->count);
+    struct atp_instruction *in = &draft->items[at];
+    if (in->op == ATP_OP_EVICTED || in->op == ATP_OP_FREE) {
+        in->op = in->op == ATP_OP_FREE ? ATP_OP_EVICTED : ATP_OP_FREE;
+        uint32_t tensor = in->id;
+        if (in->op == ATP_OP_EVICTED) {
+            uint32_t back = random_below(random, at + 1);
+            put(draft, back, ATP_OP_EVICT, tensor, w->offsets[tensor]);
+            return;
+        }
+        while (at-- > 0) {
+            if (draft->items[at].op == ATP_OP_EVICT && draft->items[at].id == tensor) {
+                take(draft, at);
+                return;
+            }
+        }
+    } else if (in->op == ATP_OP_RESTORE) {
+        uint32_t next = next_on(draft, at), step = writer_of(w, in->id, 1);
+        if (next < draft->count && draft->items[next].op == ATP_OP_RESTORED && step != ATP_NONE) {
+            bool works = w->model->steps[step].workspace_bytes > 0;
+            in->op = ATP_OP_ALLOC;
+            draft->items[next] = (struct atp_instruction){
+                .op = ATP_OP_RERUN,
+                .id = step,
+                .offset = works ? w->offsets[w->model->tensor_count + step] : 0};
+        }
+    }
+}
+
+/* The time of the program, or INT64_MAX when it is illegal or too large. */
+static int64_t judge(const struct walk *w, struct atp_plan *plan, const struct draft *draft)
+{
+    struct atp_error err;
+    struct atp_predicted found;
+    plan->program = draft->items;
+    plan->instruction_count = draft->count;
+    /* The checker looks at this claim once the whole program is proven. */
+    plan->predicted.peak_bytes = UINT64_MAX;
+    if (atp_plan_check(plan, &err) == ATP_OK ||
+        strncmp(err.text, "predicted.peak_bytes", 20) != 0 ||
+        atp_simulate(plan, &w->problem->profile->clock, NULL, NULL, &found, &err) != ATP_OK ||
+        found.peak_bytes > w->limit) {
+        return INT64_MAX;
+    }
+    plan->predicted.peak_bytes = found.peak_bytes;
+    return found.iteration_ns;
+}
+
+int64_t random_program_improve(const struct problem *problem, uint64_t limit_bytes, uint32_t tries,
+                               struct random_source *random, struct region *region,
+                               struct atp_plan *plan)
+{
+    struct walk walk = {.problem = problem, .model = problem->model, .limit = limit_bytes};
+    size_t room = (size_t)plan->instruction_count + 6 * (size_t)tries + 8;
+    struct draft best = {REGION_NEW(region, struct atp_instruction, room), plan->instruction_count};
+    struct draft draft = {REGION_NEW(region, struct atp_instruction, room), 0};
+    (void)set_offsets(&walk, region);
+    memcpy(best.items, plan->program, best.count * sizeof(*best.items));
+    int64_t best_ns = judge(&walk, plan, &best);
+    for (uint32_t i = 0; i < tries; i++) {
+        memcpy(draft.items, best.items, best.count * sizeof(*best.items));
+        draft.count = best.count;
+        for (uint32_t changes = 1 + random_below(random, 2); changes > 0; changes--) {
+            switch (random_below(random, 6)) {
+            case 0:
+                take_some(&draft, random);
+                break;
+            case 1:
+                send_away(&walk, &draft, random);
+                break;
+            case 2:
+                change_way(&walk, &draft, random);
+                break;
+            default:
+                move_one(&draft, random);
+                break;
+            }
+        }
+        int64_t ns = judge(&walk, plan, &draft);
+        if (ns <= best_ns) {
+            struct draft swap = best;
+            best = draft;
+            draft = swap;
+            best_ns = ns;
+        }
+    }
+    return judge(&walk, plan, &best);
+}
