@@ -53,6 +53,8 @@ struct relax_stretch {
 struct relax_interval {
     uint32_t first, end; /* positions; the step reruns strictly between */
     uint32_t column;
+    uint32_t later; /* column: reruns in this interval or a later one; ATP_NONE for the step's
+                       first, `column` for its last */
 };
 
 struct relax_model {

@@ -94,8 +94,15 @@ static uint32_t share_column(struct builder *b)
 
 static void add_interval_columns(struct builder *b)
 {
-    for (uint32_t i = 0; i < b->model->interval_count; i++) {
-        b->model->intervals[i].column = share_column(b);
+    struct relax_model *model = b->model;
+    for (uint32_t s = 0; s < model->problem->model->step_count; s++) {
+        uint32_t first = model->step_first_interval[s], end = model->step_first_interval[s + 1];
+        for (uint32_t i = first; i < end; i++) {
+            model->intervals[i].column = share_column(b);
+        }
+        for (uint32_t i = first + 1; i < end; i++) {
+            model->intervals[i].later = i + 1 == end ? model->intervals[i].column : share_column(b);
+        }
     }
 }
 
