@@ -76,6 +76,11 @@ struct relax_model {
 void relax_grid_build(const struct problem *problem, uint32_t memory_count, struct region *region,
                       struct relax_grid *out_grid);
 
+/* The same with one more cut, behind checkpoint `point` (not the last), where least is live before
+ * the next checkpoint. */
+void relax_grid_cut(const struct problem *problem, const struct relax_grid *grid, uint32_t point,
+                    struct region *region, struct relax_grid *out_grid);
+
 /* `grid` is borrowed. */
 void relax_model_build(const struct problem *problem, const struct relax_grid *grid,
                        struct region *region, struct relax_model *out_model);
