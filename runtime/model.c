@@ -34,7 +34,7 @@ struct judge {
     struct atp_error *err;
 };
 
-/* Per tensor: the last step that read and wrote it, ATP_NONE before; by how many it is written. */
+/* Per tensor: the last step that read and that wrote it, ATP_NONE before; whether any writes it. */
 struct history {
     uint32_t last_reader, last_writer;
     bool is_written;
@@ -158,7 +158,8 @@ static enum atp_status check_steps(const struct judge *judge, struct history *hi
             return refuse(judge, at_step(s), "no phase has number %u", (unsigned)step->phase);
         }
         if (step->phase < latest) {
-            return refuse(judge, at_step(s), "a %s step cannot follow a %s step",
+            return refuse(judge, at_step(s),
+                          "phase %s follows phase %s, expected forward, backward, update",
                           atp_phase_name(step->phase), atp_phase_name(latest));
         }
         latest = step->phase;

@@ -55,17 +55,11 @@ struct checker {
 };
 
 /* "program[12] free x0: ", then what is wrong. */
-__attribute__((format(printf, 2, 3))) static enum atp_status refuse(const struct checker *checker,
-                                                                    const char *format, ...)
+static enum atp_status refuse_text(const struct checker *checker, const char *what)
 {
     const struct atp_model *model = &checker->plan->model;
     const struct atp_instruction *in = &checker->plan->program[checker->at];
     const char *name = "", *phase = "";
-    char what[280];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(what, sizeof(what), format, args);
-    va_end(args);
     if (in->op == ATP_OP_RUN || in->op == ATP_OP_RERUN) {
         if (in->id < model->step_count) {
             name = model->steps[in->id].name;
@@ -81,6 +75,17 @@ __attribute__((format(printf, 2, 3))) static enum atp_status refuse(const struct
         checker->err->instruction = checker->at;
     }
     return status;
+}
+
+__attribute__((format(printf, 2, 3))) static enum atp_status refuse(const struct checker *checker,
+                                                                    const char *format, ...)
+{
+    char what[280];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(what, sizeof(what), format, args);
+    va_end(args);
+    return refuse_text(checker, what);
 }
 
 static const char *tensor_name(const struct checker *checker, uint32_t tensor)

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fail.h"
-
-#include <stdarg.h>
-#include <stdio.h>
+#include <atp/status.h>
 
 const char *atp_status_name(enum atp_status status)
 {
@@ -37,19 +34,4 @@ const char *atp_status_name(enum atp_status status)
         return "ATP_ERR_INTERNAL";
     }
     return "unknown status";
-}
-
-enum atp_status atp_fail(struct atp_error *err, enum atp_status status, const char *format, ...)
-{
-    if (err != NULL) {
-        va_list args;
-        err->status = status;
-        err->line = 0;
-        err->column = 0;
-        err->instruction = ATP_NONE;
-        va_start(args, format);
-        (void)vsnprintf(err->text, sizeof(err->text), format, args);
-        va_end(args);
-    }
-    return status;
 }

@@ -47,7 +47,7 @@ struct builder {
 
 static void *take(struct doc *doc, size_t bytes)
 {
-    const size_t unit = alignof(struct doc_node);
+    const size_t unit = alignof(max_align_t);
     size_t rounded = (bytes + unit - 1) / unit * unit;
     if (doc->last == NULL || doc->last->size - doc->last->used < rounded) {
         size_t size = rounded > BLOCK_BYTES ? rounded : BLOCK_BYTES;
@@ -63,6 +63,15 @@ static void *take(struct doc *doc, size_t bytes)
     void *taken = doc->last->bytes + doc->last->used;
     doc->last->used += rounded;
     return taken;
+}
+
+void *doc_take(struct doc *doc, size_t count, size_t size)
+{
+    if (size != 0 && count > SIZE_MAX / 2 / size) {
+        return NULL;
+    }
+    void *taken = take(doc, count * size);
+    return taken != NULL ? memset(taken, 0, count * size) : NULL;
 }
 
 void doc_destroy(struct doc *doc)
@@ -139,7 +148,7 @@ static enum atp_status copy_scalar(struct builder *b, const yaml_event_t *event,
 
 /* Links a new node behind the entries that `open` has so far. */
 static enum atp_status add_node(struct builder *b, const yaml_event_t *event, enum doc_kind kind,
-                                struct doc_node **out_node)
+                                const char *text, struct doc_node **out_node)
 {
     if (b->doc->node_count == DOC_NODES_MAX) {
         return fail_at(b, event->start_mark, ATP_ERR_LIMIT, "the document has too many nodes");
@@ -156,6 +165,8 @@ static enum atp_status add_node(struct builder *b, const yaml_event_t *event, en
         .key_line = b->key_line,
         .key_column = b->key_column,
         .parent = b->open,
+        .text = text,
+        .plain = kind == DOC_SCALAR && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE,
     };
     b->doc->node_count++;
     b->key = NULL;
@@ -180,11 +191,8 @@ static enum atp_status on_scalar(struct builder *b, const yaml_event_t *event)
         b->key_column = place(event->start_mark.column);
         return ATP_OK;
     }
-    struct doc_node *node = NULL;
-    ATP_TRY(add_node(b, event, DOC_SCALAR, &node));
-    node->text = text;
-    node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    return ATP_OK;
+    struct doc_node *node;
+    return add_node(b, event, DOC_SCALAR, text, &node);
 }
 
 static enum atp_status on_start(struct builder *b, const yaml_event_t *event, enum doc_kind kind)
@@ -197,7 +205,7 @@ static enum atp_status on_start(struct builder *b, const yaml_event_t *event, en
         return fail_at(b, event->start_mark, ATP_ERR_SYNTAX, "lists and maps nest too deep");
     }
     struct doc_node *node = NULL, *outer = b->open;
-    ATP_TRY(add_node(b, event, kind, &node));
+    ATP_TRY(add_node(b, event, kind, NULL, &node));
     b->around[b->depth].open = outer;
     b->around[b->depth++].tail = b->tail;
     b->open = node;

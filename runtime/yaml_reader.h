@@ -55,6 +55,10 @@ void doc_destroy(struct doc *doc); /* NULL is allowed */
 
 const struct doc_node *doc_root(const struct doc *doc);
 
+/* Zeroed memory for `count` elements of `size` bytes that lives and dies with the document; NULL
+ * when there is none. */
+void *doc_take(struct doc *doc, size_t count, size_t size);
+
 /* "steps[12].reads[0]"; "top level" for the root. Shortened to fit, always terminated. */
 void doc_path(const struct doc_node *node, char *out_text, size_t size);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "run_tests.h"
 #include "sha256.h"
 
-#include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void assert_digest(struct sha256 *hash, const char *want)
@@ -75,15 +74,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("sha256");
-    TCase *tests = tcase_create("sha256");
-    tcase_add_test(tests, matches_the_published_digests);
-    tcase_add_test(tests, matches_the_published_digest_of_a_million_letters);
-    tcase_add_test(tests, does_not_depend_on_how_the_bytes_are_cut);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const tests[] = {
+        matches_the_published_digests,
+        matches_the_published_digest_of_a_million_letters,
+        does_not_depend_on_how_the_bytes_are_cut,
+    };
+    return RUN_TESTS("sha256", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * Assertions on errors: status, place and text at once.
+ * Errors of the readers as tables: a text, and the status, place and message that it must give.
  */
 #ifndef EXPECT_H
 #define EXPECT_H
@@ -9,17 +9,26 @@
 #include <check.h>
 #include <string.h>
 
-/* `err` is that status at that line and column, with `text` in its message. */
-#define expect_error(err, want_status, want_line, want_column, want_text)                          \
-    do {                                                                                           \
-        const struct atp_error *e_ = (err);                                                        \
-        const char *text_ = (want_text);                                                           \
-        ck_assert_msg(strstr(e_->text, text_) != NULL, "message is \"%s\", expected \"%s\" in it", \
-                      e_->text, text_);                                                            \
-        ck_assert_str_eq(atp_status_name(e_->status), atp_status_name(want_status));               \
-        ck_assert_msg(e_->line == (want_line) && e_->column == (want_column),                      \
-                      "place is %u:%u, expected %u:%u: %s", e_->line, e_->column,                  \
-                      (unsigned)(want_line), (unsigned)(want_column), e_->text);                   \
-    } while (0)
+struct bad_text {
+    const char *text;
+    enum atp_status status;
+    uint32_t line, column;
+    const char *message; /* a part of it that says path and rule */
+};
+
+/* `err` is what reading `bad->text` gave. */
+static inline void expect_error(const struct atp_error *err, enum atp_status status,
+                                const struct bad_text *bad)
+{
+    ck_assert_msg(status != ATP_OK, "accepted, expected \"%s\":\n%s", bad->message, bad->text);
+    ck_assert_msg(strstr(err->text, bad->message) != NULL,
+                  "message is \"%s\", expected \"%s\" in it:\n%s", err->text, bad->message,
+                  bad->text);
+    ck_assert_msg(err->line == bad->line && err->column == bad->column,
+                  "place is %u:%u, expected %u:%u: %s", err->line, err->column, bad->line,
+                  bad->column, err->text);
+    ck_assert_str_eq(atp_status_name(status), atp_status_name(bad->status));
+    ck_assert_str_eq(atp_status_name(err->status), atp_status_name(bad->status));
+}
 
 #endif

@@ -125,6 +125,13 @@ void plan_builder_remove(struct plan_builder *builder, uint32_t index)
             (builder->plan.instruction_count - index) * sizeof(*builder->program));
 }
 
+void plan_builder_move(struct plan_builder *builder, uint32_t from, uint32_t to)
+{
+    struct atp_instruction in = builder->program[from];
+    plan_builder_insert(builder, to, in.op, in.id, in.offset);
+    plan_builder_remove(builder, from < to ? from : from + 1);
+}
+
 uint32_t plan_builder_find(const struct plan_builder *builder, enum atp_op op, uint32_t id,
                            uint32_t nth)
 {

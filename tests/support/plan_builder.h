@@ -55,6 +55,8 @@ uint32_t plan_builder_add(struct plan_builder *builder, enum atp_op op, uint32_t
 void plan_builder_insert(struct plan_builder *builder, uint32_t index, enum atp_op op, uint32_t id,
                          uint64_t offset);
 void plan_builder_remove(struct plan_builder *builder, uint32_t index);
+/* Moves the instruction at `from` to just before the one at `to`. */
+void plan_builder_move(struct plan_builder *builder, uint32_t from, uint32_t to);
 /* The index of the `nth` (from 0) instruction `op` of `id`; aborts when there is none. */
 uint32_t plan_builder_find(const struct plan_builder *builder, enum atp_op op, uint32_t id,
                            uint32_t nth);

@@ -43,6 +43,7 @@ struct atp_backend_ops {
     void (*stream_destroy)(struct atp_backend *backend, void *stream);
     enum atp_status (*event_create)(struct atp_backend *backend, bool timed, void **out,
                                     struct atp_error *err);
+    /* Streams and events may be destroyed while work on them is queued: it is still done. */
     void (*event_destroy)(struct atp_backend *backend, void *event);
     /* Queues a copy between arena and pinned memory; both must stay until the stream has passed it.
      */
@@ -54,15 +55,16 @@ struct atp_backend_ops {
     /* Marks the stream's present end in the event. */
     enum atp_status (*event_record)(struct atp_backend *backend, void *event, void *stream,
                                     struct atp_error *err);
-    /* Later work on the stream waits for the event's last record. The host does not wait, except
-     * that a compute stream that is the calling thread itself (host backend) does. */
+    /* Later work on the stream waits for the event's record that is the last one now; later records
+     * of it do not matter, and without any there is nothing to wait for. The host does not wait,
+     * except that a compute stream that is the calling thread itself (host backend) does. */
     enum atp_status (*stream_wait)(struct atp_backend *backend, void *stream, void *event,
                                    struct atp_error *err);
     /* The host waits until all work on the stream is done. */
     enum atp_status (*stream_sync)(struct atp_backend *backend, void *stream,
                                    struct atp_error *err);
-    /* Nanoseconds from one record to another, of timed events that have passed (after stream_sync).
-     */
+    /* Nanoseconds from one record to another, of events that are timed and have passed (after
+     * stream_sync); any others are an error. */
     enum atp_status (*event_elapsed)(struct atp_backend *backend, void *start, void *end,
                                      int64_t *out_ns, struct atp_error *err);
 };

@@ -83,7 +83,7 @@ ATP_API void atp_model_fingerprint(const struct atp_model *model, uint8_t out_di
 /* ATP_OK when both have the same structure; else ATP_ERR_MISMATCH, and `err` names the first
  * difference with both values: `steps[12] "h0.ln1" forward: workspace is 0 bytes in PLANNED, 1024
  * in ACTUAL`. `planned_name` and `actual_name` say what each side is ("the plan", "the program").
- */
+ * Both must pass atp_model_check. */
 ATP_API ATP_MUST_USE enum atp_status
 atp_model_compare(const struct atp_model *planned, const char *planned_name,
                   const struct atp_model *actual, const char *actual_name, struct atp_error *err);

@@ -54,8 +54,8 @@ struct atp_instruction {
 };
 
 /* What the program does with a tensor, derived from it: SWAP when it is evicted at all, else
- * RECOMPUTE when a rerun writes it while it is off the device's live set (it was freed, and
- * allocated again), else KEEP. */
+ * RECOMPUTE when a rerun writes it while its contents are undefined (it was freed, and allocated
+ * again), else KEEP. */
 enum atp_decision { ATP_DECISION_KEEP, ATP_DECISION_SWAP, ATP_DECISION_RECOMPUTE };
 
 /* The numbers that the planner promises. All but the bound are derived from program and profile by
@@ -66,7 +66,8 @@ struct atp_predicted {
     int64_t compute_ns;   /* all `run` */
     int64_t recompute_ns; /* all `rerun` */
     int64_t stall_ns;     /* compute waiting for copies; iteration = compute + recompute + stall */
-    uint64_t peak_bytes;  /* largest sum of live bytes in the device arena, workspace included */
+    uint64_t peak_bytes;  /* largest sum of live bytes in the device arena, workspace included;
+                             sizes as in the model, not rounded up to the alignment */
     uint64_t evicted_bytes, restored_bytes; /* copied to the host and back */
     uint64_t recomputed_bytes;              /* written by reruns */
 };

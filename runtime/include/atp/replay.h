@@ -49,7 +49,8 @@ struct atp_step_call {
     uint32_t step;
     bool is_rerun; /* do not update running statistics again; restore the random state of the first
                       run */
-    uint64_t iteration; /* 0-based, counted since open */
+    uint64_t iteration; /* complete iterations since open: one that is lost and begun again keeps
+                           its number */
     void *stream;       /* the compute stream */
     void *workspace;    /* the step's workspace_bytes on the device; NULL when it has none */
 };
@@ -118,7 +119,7 @@ ATP_API const struct atp_plan *atp_replay_plan(const struct atp_replay *replay);
 
 /* Facts that a recording cannot see. */
 struct atp_profile_facts {
-    const char *device_name;
+    const char *device_name; /* NULL: "unknown" */
     uint64_t device_memory_bytes;
     uint64_t resident_bytes;
     uint64_t pinned_bytes;     /* limit on the host arena; 0: none is written */
@@ -128,8 +129,10 @@ struct atp_profile_facts {
 
 /* Writes a profile (version 1) of the iterations recorded so far: the median time of every step,
  * measured copy rates and latency. The first recorded iteration is warm-up and does not count when
- * there are more. The file appears under its name only when complete. ATP_ERR_STATE without
- * options.record or without a complete iteration; ATP_ERR_IO. */
+ * there are more; of the others the latest 63 do. The file appears under its name only when
+ * complete. Waits for the device; takes memory and a stream from the backend to time copies, and
+ * gives them back. ATP_ERR_STATE without options.record, without a complete iteration or within
+ * one; ATP_ERR_IO. */
 ATP_API ATP_MUST_USE enum atp_status atp_replay_write_profile(struct atp_replay *replay,
                                                               const char *path,
                                                               const struct atp_profile_facts *facts,

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * One table says everything about the flags: the parser, the help and the hints read it. Not
+ * getopt_long, which neither knows commands nor proposes what was meant.
+ */
+#include "options.h"
+
+#include "fail.h"
+
+#include <string.h>
+
+enum flag {
+    FLAG_ALIGNMENT,
+    FLAG_BATCH,
+    FLAG_BUDGET,
+    FLAG_EFFORT,
+    FLAG_HELP,
+    FLAG_MAX_GAP,
+    FLAG_NO_COLOR,
+    FLAG_OUTPUT,
+    FLAG_PROFILE,
+    FLAG_QUIET,
+    FLAG_TIME_LIMIT,
+    FLAG_VERBOSE,
+    FLAG_VERSION,
+    FLAG_WIDTH,
+    FLAG_COUNT
+};
+
+#define FOR(command) (1U << (command))
+#define SOLVE        FOR(COMMAND_SOLVE)
+#define CHECK        FOR(COMMAND_CHECK)
+#define SHOW         FOR(COMMAND_SHOW)
+#define ANY          (FOR(COMMAND_NONE) | SOLVE | CHECK | SHOW)
+
+static const struct {
+    const char *name, *alias; /* "" when there is no alias */
+    const char *value;        /* what it takes; NULL: nothing */
+    unsigned commands;        /* a set of FOR */
+    const char *help;
+} FLAGS[FLAG_COUNT] = {
+    [FLAG_ALIGNMENT] = {"--alignment", "", "BYTES", SOLVE,
+                        "every offset is a multiple of it, a power of two (default: 256 or less)"},
+    [FLAG_BATCH] = {"--batch", "", "NUMBER", SOLVE | CHECK,
+                    "batch size (default: the plan's, or the profile's largest)"},
+    [FLAG_BUDGET] = {"--budget", "", "SIZE", SOLVE,
+                     "device memory that the training may use: 16GiB, 14GB, 8e9, 60%"},
+    [FLAG_EFFORT] = {"--effort", "", "NUMBER", SOLVE,
+                     "multiplies the work spent on the search (default: 1)"},
+    [FLAG_HELP] = {"--help", "-h", NULL, ANY, "print this help"},
+    [FLAG_MAX_GAP] = {"--max-gap", "", "PERCENT", CHECK,
+                      "prove the bound anew, fail when the plan is further from it: 1%"},
+    [FLAG_NO_COLOR] = {"--no-color", "", NULL, SHOW,
+                       "no colours (as NO_COLOR=1 in the environment)"},
+    [FLAG_OUTPUT] = {"-o", "--output", "PLAN", SOLVE,
+                     "write the plan to this file (default: standard output)"},
+    [FLAG_PROFILE] = {"--profile", "", "PROFILE", CHECK, "the profile that the plan must be for"},
+    [FLAG_QUIET] = {"-q", "--quiet", NULL, SOLVE | CHECK, "say nothing but errors"},
+    [FLAG_TIME_LIMIT] = {"--time-limit", "", "SECONDS", SOLVE,
+                         "end the search by the clock and mark the plan"},
+    [FLAG_VERBOSE] = {"-v", "--verbose", NULL, SOLVE, "say more"},
+    [FLAG_VERSION] = {"--version", "", NULL, FOR(COMMAND_NONE), "print the version"},
+    [FLAG_WIDTH] = {"--width", "", "NUMBER", SHOW,
+                    "columns of the pictures (default: the terminal's)"},
+};
+
+static const char *const COMMANDS[] = {[COMMAND_NONE] = "atp-plan",
+                                       [COMMAND_SOLVE] = "solve",
+                                       [COMMAND_CHECK] = "check",
+                                       [COMMAND_SHOW] = "show"};
+#define COMMAND_COUNT (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
+
+const char *options_command_name(enum command command)
+{
+    return COMMANDS[command];
+}
+
+/* Edits between two words, up to a small size: swaps of neighbours count once. */
+static unsigned distance(const char *a, const char *b)
+{
+    enum { MOST = 24 };
+    unsigned d[MOST + 1][MOST + 1];
+    size_t m = strlen(a), n = strlen(b);
+    if (m > MOST || n > MOST) {
+        return MOST;
+    }
+    for (size_t i = 0; i <= m; i++) {
+        for (size_t j = 0; j <= n; j++) {
+            if (i == 0 || j == 0) {
+                d[i][j] = (unsigned)(i + j);
+                continue;
+            }
+            unsigned best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            best = d[i - 1][j] + 1 < best ? d[i - 1][j] + 1 : best;
+            best = d[i][j - 1] + 1 < best ? d[i][j - 1] + 1 : best;
+            bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            if (swapped && d[i - 2][j - 2] + 1 < best) {
+                best = d[i - 2][j - 2] + 1;
+            }
+            d[i][j] = best;
+        }
+    }
+    return d[m][n];
+}
+
+/* A word that was meant, when it is a beginning of it or at most two edits away. */
+static bool is_near(const char *word, const char *meant)
+{
+    size_t length = strlen(word);
+    bool is_beginning = length >= 3 && strncmp(word, meant, length) == 0;
+    return is_beginning || (length >= 4 && distance(word, meant) <= 2);
+}
+
+static const char *nearest_command(const char *word)
+{
+    for (size_t i = COMMAND_SOLVE; i < COMMAND_COUNT; i++) {
+        if (is_near(word, COMMANDS[i])) {
+            return COMMANDS[i];
+        }
+    }
+    return NULL;
+}
+
+static enum atp_status fail_flag(const char *flag, size_t length, struct atp_error *err)
+{
+    char word[32];
+    (void)snprintf(word, sizeof(word), "%.*s", (int)(length < 31 ? length : 31), flag);
+    const char *meant = NULL;
+    unsigned least = 3;
+    for (size_t i = 0; i < FLAG_COUNT; i++) {
+        unsigned far = distance(word, FLAGS[i].name);
+        bool is_beginning = length >= 4 && strncmp(word, FLAGS[i].name, strlen(word)) == 0;
+        if (length >= 4 && (far < least || (is_beginning && least == 3))) {
+            least = far < least ? far : 2;
+            meant = FLAGS[i].name;
+        }
+    }
+    if (meant != NULL) {
+        return atp_fail(err, ATP_ERR_INVALID, "there is no option %s, did you mean %s?", word,
+                        meant);
+    }
+    return atp_fail(err, ATP_ERR_INVALID, "there is no option %s", word);
+}
+
+/* Where one is in the arguments. */
+struct cursor {
+    int argc, at;
+    char *const *argv;
+    unsigned given; /* a set of 1U << flag */
+};
+
+/* The flag that the argument names, with its value where it has one: the rest of the argument
+ * behind
+ * `=` (behind the letter for short ones), or the next argument. FLAG_COUNT: no such flag. */
+static enum atp_status find_flag(struct cursor *cursor, enum flag *out_flag, const char **out_value,
+                                 struct atp_error *err)
+{
+    const char *argument = cursor->argv[cursor->at];
+    bool is_long = argument[1] == '-';
+    size_t length = is_long ? strcspn(argument, "=") : 2;
+    const char *rest = argument[length] == '\0' ? NULL : argument + length + (is_long ? 1 : 0);
+    size_t i = 0;
+    for (; i < FLAG_COUNT; i++) {
+        bool is_name =
+            strlen(FLAGS[i].name) == length && strncmp(argument, FLAGS[i].name, length) == 0;
+        bool is_alias =
+            strlen(FLAGS[i].alias) == length && strncmp(argument, FLAGS[i].alias, length) == 0;
+        if (is_name || is_alias) {
+            break;
+        }
+    }
+    if (i == FLAG_COUNT || (!is_long && rest != NULL && FLAGS[i].value == NULL)) {
+        return fail_flag(argument, is_long ? length : strlen(argument), err);
+    }
+    if (FLAGS[i].value == NULL && rest != NULL) {
+        return atp_fail(err, ATP_ERR_INVALID, "%s takes no value", FLAGS[i].name);
+    }
+    if (FLAGS[i].value != NULL && rest == NULL) {
+        bool has_next = cursor->at + 1 < cursor->argc;
+        const char *next = has_next ? cursor->argv[cursor->at + 1] : "";
+        /* `-` alone is a value: standard output. */
+        if (!has_next || (next[0] == '-' && next[1] != '\0')) {
+            return atp_fail(err, ATP_ERR_INVALID, "%s needs a value: %s %s", FLAGS[i].name,
+                            FLAGS[i].name, FLAGS[i].value);
+        }
+        rest = next;
+        cursor->at++;
+    }
+    *out_flag = (enum flag)i;
+    *out_value = rest;
+    return ATP_OK;
+}
+
+static enum atp_status read_alignment(const char *value, uint64_t *out, struct atp_error *err)
+{
+    const uint64_t most = UINT64_C(1) << 32;
+    ATP_TRY(size_parse_count(value, 1, most, out, err));
+    if ((*out & (*out - 1)) != 0) {
+        return atp_fail(err, ATP_ERR_INVALID, "\"%s\", expected a power of two", value);
+    }
+    return ATP_OK;
+}
+
+static enum atp_status set_number(enum flag flag, const char *value, struct options *out,
+                                  struct atp_error *err)
+{
+    uint64_t number = 0;
+    if (flag == FLAG_ALIGNMENT) {
+        return read_alignment(value, &out->alignment_bytes, err);
+    }
+    if (flag == FLAG_BATCH) {
+        return size_parse_count(value, 1, UINT64_C(1) << 31, &out->batch_size, err);
+    }
+    if (flag == FLAG_EFFORT) {
+        ATP_TRY(size_parse_count(value, 1, 1000000, &number, err));
+        out->effort = (uint32_t)number;
+        return ATP_OK;
+    }
+    ATP_TRY(size_parse_count(value, 20, 1000, &number, err));
+    out->width = (uint32_t)number;
+    return ATP_OK;
+}
+
+static enum atp_status set_flag(enum flag flag, const char *value, struct options *out,
+                                struct atp_error *err)
+{
+    switch (flag) {
+    case FLAG_ALIGNMENT:
+    case FLAG_BATCH:
+    case FLAG_EFFORT:
+    case FLAG_WIDTH:
+        return set_number(flag, value, out, err);
+    case FLAG_BUDGET:
+        out->has_budget = true;
+        return size_parse(value, &out->budget, err);
+    case FLAG_MAX_GAP:
+        out->has_max_gap = true;
+        return size_parse_percent(value, &out->max_gap, err);
+    case FLAG_TIME_LIMIT:
+        return size_parse_seconds(value, &out->time_limit_ms, err);
+    case FLAG_OUTPUT:
+        out->output = strcmp(value, "-") == 0 ? NULL : value;
+        return ATP_OK;
+    case FLAG_PROFILE:
+        out->profile = value;
+        return ATP_OK;
+    case FLAG_HELP:
+        out->help = true;
+        return ATP_OK;
+    case FLAG_VERSION:
+        out->version = true;
+        return ATP_OK;
+    case FLAG_NO_COLOR:
+        out->no_color = true;
+        return ATP_OK;
+    case FLAG_QUIET:
+        out->quiet = true;
+        return ATP_OK;
+    case FLAG_VERBOSE:
+        out->verbose = true;
+        return ATP_OK;
+    case FLAG_COUNT:
+        break;
+    }
+    return atp_fail(err, ATP_ERR_INTERNAL, "flag %u has no meaning", (unsigned)flag);
+}
+
+static enum atp_status read_flag(struct cursor *cursor, struct options *out, struct atp_error *err)
+{
+    enum flag flag = FLAG_COUNT;
+    const char *value = NULL;
+    struct atp_error cause;
+    ATP_TRY(find_flag(cursor, &flag, &value, err));
+    bool may_repeat = FLAGS[flag].value == NULL;
+    if (!may_repeat && (cursor->given & (1U << flag)) != 0) {
+        return atp_fail(err, ATP_ERR_INVALID, "%s is given twice", FLAGS[flag].name);
+    }
+    cursor->given |= 1U << flag;
+    enum atp_status status = set_flag(flag, value, out, &cause);
+    if (status != ATP_OK) {
+        return atp_fail(err, status, "%s: %s", FLAGS[flag].name, cause.text);
+    }
+    return ATP_OK;
+}
+
+/* Flags may stand before the command's name; the first word that is no flag may be one. */
+static enum atp_status read_word(const char *word, bool is_first, struct options *out,
+                                 struct atp_error *err)
+{
+    for (size_t i = COMMAND_SOLVE; is_first && i < COMMAND_COUNT; i++) {
+        if (strcmp(word, COMMANDS[i]) == 0) {
+            out->command = (enum command)i;
+            return ATP_OK;
+        }
+    }
+    if (out->input == NULL) {
+        out->input = word;
+        return ATP_OK;
+    }
+    const char *meant = nearest_command(out->input);
+    if (out->command == COMMAND_NONE && meant != NULL) {
+        return atp_fail(err, ATP_ERR_INVALID, "there is no command %s, did you mean %s?",
+                        out->input, meant);
+    }
+    return atp_fail(err, ATP_ERR_INVALID, "\"%s\" is one file too many, behind \"%s\"", word,
+                    out->input);
+}
+
+static enum atp_status check_options(const struct cursor *cursor, struct options *out,
+                                     struct atp_error *err)
+{
+    enum command named = out->command;
+    if (out->command == COMMAND_NONE) {
+        out->command = COMMAND_SOLVE;
+    }
+    for (size_t i = 0; i < FLAG_COUNT; i++) {
+        bool is_given = (cursor->given & (1U << i)) != 0;
+        if (is_given && (FLAGS[i].commands & FOR(out->command)) == 0) {
+            return atp_fail(err, ATP_ERR_INVALID, "%s has no option %s",
+                            named == COMMAND_NONE
+                                ? "solve, which is meant when no command is given,"
+                                : COMMANDS[named],
+                            FLAGS[i].name);
+        }
+    }
+    if (out->input == NULL) {
+        return atp_fail(err, ATP_ERR_INVALID, "%s needs a %s", COMMANDS[out->command],
+                        out->command == COMMAND_SOLVE ? "profile" : "plan");
+    }
+    if (out->quiet && out->verbose) {
+        return atp_fail(err, ATP_ERR_INVALID, "-q and -v exclude each other");
+    }
+    if (out->command == COMMAND_CHECK && out->profile == NULL &&
+        (out->has_max_gap || out->batch_size != 0)) {
+        return atp_fail(err, ATP_ERR_INVALID, "%s needs --profile PROFILE",
+                        out->has_max_gap ? "--max-gap" : "--batch");
+    }
+    return ATP_OK;
+}
+
+enum atp_status options_parse(int argc, char *const *argv, struct options *out,
+                              struct atp_error *err)
+{
+    struct cursor cursor = {.argc = argc, .at = 1, .argv = argv};
+    bool only_words = false, is_first = true;
+    *out = (struct options){.effort = 1};
+    for (; cursor.at < argc; cursor.at++) {
+        const char *argument = argv[cursor.at];
+        if (!only_words && strcmp(argument, "--") == 0) {
+            only_words = true;
+            is_first = false;
+        } else if (!only_words && argument[0] == '-' && argument[1] != '\0') {
+            ATP_TRY(read_flag(&cursor, out, err));
+        } else {
+            ATP_TRY(read_word(argument, is_first, out, err));
+            is_first = false;
+        }
+    }
+    if (out->help || out->version) {
+        return ATP_OK;
+    }
+    return check_options(&cursor, out, err);
+}
+
+void options_help(enum command command, FILE *out)
+{
+    static const char *const usage[] = {
+        [COMMAND_NONE] = "usage: atp-plan [solve] PROFILE --budget SIZE [-o PLAN] [OPTION...]\n"
+                         "       atp-plan check PLAN [--profile PROFILE] [OPTION...]\n"
+                         "       atp-plan show PLAN [OPTION...]\n\n"
+                         "Plans which activations of a training iteration to keep, recompute or "
+                         "swap.\n\n"
+                         "  solve   write a plan for a profile and a budget\n"
+                         "  check   prove a plan, compare it with a profile\n"
+                         "  show    print a summary of a plan and pictures of its memory\n\n"
+                         "atp-plan COMMAND --help says more about one.\n",
+        [COMMAND_SOLVE] = "usage: atp-plan [solve] PROFILE --budget SIZE [-o PLAN] [OPTION...]\n\n"
+                          "Writes the plan with which the iteration of the profile fits the budget "
+                          "and takes\nas little time as can be found.\n",
+        [COMMAND_CHECK] =
+            "usage: atp-plan check PLAN [--profile PROFILE] [OPTION...]\n\n"
+            "Proves that the plan fits, reads the right bytes and cannot race. With a "
+            "profile:\nthat it is for this profile and that its numbers are true.\n",
+        [COMMAND_SHOW] = "usage: atp-plan show PLAN [OPTION...]\n\n"
+                         "Prints a summary of the plan, its memory over the program and a picture "
+                         "of its arena.\n",
+    };
+    (void)fprintf(out, "%s\nOptions:\n", usage[command]);
+    for (size_t i = 0; i < FLAG_COUNT; i++) {
+        if ((FLAGS[i].commands & FOR(command)) != 0) {
+            char left[40];
+            (void)snprintf(left, sizeof(left), "%s%s%s", FLAGS[i].name,
+                           FLAGS[i].value != NULL ? " " : "",
+                           FLAGS[i].value != NULL ? FLAGS[i].value : "");
+            (void)fprintf(out, "  %-20s %s\n", left, FLAGS[i].help);
+        }
+    }
+    (void)fputs(
+        "\nExit status: 0 done; 1 no plan, or the check failed; 2 usage; 3 a file is wrong; "
+        "4 internal error.\n",
+        out);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * The command line: arguments -> options, and the help that says what they are.
+ */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <atp/status.h>
+
+#include "size.h"
+
+enum command {
+    COMMAND_NONE, /* help for the whole program only */
+    COMMAND_SOLVE,
+    COMMAND_CHECK,
+    COMMAND_SHOW
+};
+
+/* Points into the arguments. */
+struct options {
+    enum command command;
+    bool help, version; /* then nothing else is complete */
+    const char *input;  /* the profile of solve, the plan of check and show */
+
+    bool quiet, verbose;
+    bool has_budget, has_max_gap;
+    struct size budget;
+    uint64_t batch_size;      /* 0: not given */
+    const char *output;       /* NULL: standard output */
+    uint32_t effort;          /* 1: not given */
+    uint32_t time_limit_ms;   /* 0: none */
+    uint64_t alignment_bytes; /* 0: not given */
+    const char *profile;      /* NULL: not given */
+    uint64_t max_gap;         /* in SIZE_PERCENT */
+    uint32_t width;           /* 0: not given */
+    bool no_color;
+};
+
+/* ATP_ERR_INVALID with what is wrong, in words for the person who typed it. `solve` without a
+ * budget passes: what to propose is in the profile. */
+ATP_MUST_USE enum atp_status options_parse(int argc, char *const *argv, struct options *out,
+                                           struct atp_error *err);
+
+void options_help(enum command command, FILE *out);
+
+/* "solve", ... */
+const char *options_command_name(enum command command);
+
+#endif

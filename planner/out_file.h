@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * A file that appears under its name only when it is complete: it is written beside it, flushed to
+ * the disk and renamed. A path that exists and is no regular file (a pipe, /dev/stdout) is written
+ * as it is; a symbolic link stays one.
+ */
+#ifndef OUT_FILE_H
+#define OUT_FILE_H
+
+#include <stdio.h>
+
+#include <atp/status.h>
+
+struct out_file {
+    FILE *stream; /* to write to */
+    char *path, *temporary;
+};
+
+/* ATP_ERR_IO, ATP_ERR_NO_MEMORY; then there is nothing to close. */
+ATP_MUST_USE enum atp_status out_file_open(const char *path, struct out_file *out_file,
+                                           struct atp_error *err);
+
+/* Completes the file. On failure (ATP_ERR_IO) what was under its name is as it was. Releases
+ * everything in both cases. */
+ATP_MUST_USE enum atp_status out_file_close(struct out_file *file, struct atp_error *err);
+
+/* Removes what was written and releases everything. */
+void out_file_drop(struct out_file *file);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * When a plan fits in sum but not in offsets, and the arena limit cannot be lowered because a
+ * working set is as large as the arena: cut residences. A tensor that leaves and comes back may lie
+ * somewhere else.
+ */
+#ifndef REFIT_H
+#define REFIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <atp/plan.h>
+
+#include "assemble.h"
+#include "problem.h"
+#include "region.h"
+
+/* Changes `choices` (one per access, feasible) gap by gap to swap, each time the one that lowers
+ * the arena most, until the plan can be placed or nothing helps. Fills *out_plan and *out_result
+ * like assemble. */
+void refit(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
+           uint64_t place_work, struct region *region, struct atp_plan *out_plan,
+           struct assemble_result *out_result);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * What sequence.c, timeline.c and schedule.c share.
+ */
+#ifndef SCHEDULE_INTERNAL_H
+#define SCHEDULE_INTERNAL_H
+
+#include "schedule.h"
+
+struct tensor_state {
+    uint32_t open;         /* residence on the device; ATP_NONE: not there */
+    uint32_t version;      /* of the open residence's contents */
+    uint32_t copy;         /* residence whose eviction left a host copy; ATP_NONE: none */
+    uint32_t copy_version; /* of that host copy */
+    uint32_t gap;          /* the access behind which it is now; ATP_NONE: before its first */
+    bool touched;          /* by a rerun for the step at hand */
+};
+
+struct schedule {
+    const struct problem *problem;
+    const uint32_t
+        *first_writer; /* per tensor: writer_steps[first_writer[t] + v - 1] leaves version v */
+    const uint32_t *writer_steps;
+    const int64_t *copy_out_ns, *copy_in_ns; /* per tensor */
+    uint32_t op_capacity, residence_capacity;
+
+    /* sequence */
+    struct sequence sequence;
+    struct tensor_state *state;
+    const uint8_t *choices;
+    uint32_t *touched; /* tensors that reruns for the step at hand brought onto the device */
+    uint32_t touched_count;
+    uint32_t depth;
+    bool *copy_used; /* per residence: its host copy is restored */
+
+    /* timeline: per residence unless said otherwise */
+    struct timeline timeline;
+    int64_t *op_start_ns;               /* per op, without stalls */
+    uint32_t *begin_first, *begin_list; /* residences by first op */
+    uint32_t *end_first, *end_list;     /* residences by last op */
+    uint32_t *ready_first, *ready_list; /* evicted residences by ready op */
+    uint64_t *planned_bytes;            /* per op: memory with planned prefetches */
+    uint32_t *last_of_tensor;           /* per tensor: scratch */
+    uint32_t *previous;                 /* earlier residence of the same tensor */
+    uint32_t *restores;                 /* residences that begin with a restore, in order of need */
+    uint32_t *issue_first, *issue_list; /* restores by issue op */
+    uint32_t *heap;                     /* evictions that may start, soonest release first */
+    uint32_t *queue;                    /* evictions issued, in order */
+    int64_t *evicted_ns, *restored_ns;  /* end of the copy */
+    uint8_t *evict_state, *restore_state;
+    uint32_t *copy_readers; /* restores of its host copy still to come */
+};
+
+void sequence_build(struct schedule *schedule, const uint8_t *choices);
+void timeline_build(struct schedule *schedule, bool with_actions);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Search over choices, judged by the schedule's own clock.
+ */
+#ifndef SEARCH_H
+#define SEARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "problem.h"
+#include "region.h"
+#include "relax.h"
+#include "schedule.h"
+
+struct search_options {
+    const uint8_t *start;     /* choices to begin from, beside the built-in starts; NULL: none */
+    uint64_t work_limit;      /* ops scheduled, over all candidates: counted, not timed */
+    const volatile int *stop; /* set by a signal handler or a timer; NULL: none */
+    void (*progress)(void *ctx, int64_t iteration_ns,
+                     uint64_t work); /* at each new best; NULL: none */
+    void *progress_ctx;
+};
+
+struct search_result {
+    bool found;
+    uint8_t *choices; /* per access; the best found */
+    int64_t iteration_ns;
+    uint64_t work;
+    uint32_t candidate_count; /* gaps that had a choice */
+    /* Where nothing was found: what came closest. */
+    uint64_t excess_bytes;
+    uint32_t excess_step;    /* ATP_NONE: the beginning */
+    uint32_t missing_tensor; /* pinned away from what a rerun needs; ATP_NONE */
+    uint64_t host_excess_bytes;
+};
+
+/* Gaps that have a choice at all: idle, over a step where memory is short or a rerun may need the
+ * tensor, not tiny. */
+uint32_t search_candidates(const struct problem *problem, struct region *region,
+                           uint32_t **out_accesses);
+
+/* Fills choices that suit every gap without a choice: keep, and drop big tails that can be
+ * recomputed. */
+void search_default_choices(const struct problem *problem, uint8_t *choices);
+
+/* `relaxed` guides the start; NULL: none. */
+void search_run(const struct problem *problem, const struct relax_solution *relaxed,
+                const struct search_options *options, struct region *region,
+                struct search_result *out_result);
+
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * Walks the steps with the state of every tensor (on the device at which version, on the host at
+ * which version) and makes present what each step needs: by a restore where a host copy of the
+ * right version exists, else by rerunning the writers of the version, whose own inputs are made
+ * present the same way. What a rerun brings back early stays until the tensor's next use, so that
+ * the tensors of a segment share one rerun each.
+ *
+ * The state drives everything, so that any vector of choices gives right bytes or a named missing
+ * tensor. Cost: linear in the uses of runs and reruns.
+ */
+#include "schedule_internal.h"
+
+#include <string.h>
+
+/* A chain of reruns deeper than this is never worth its time, and would need a deep stack. */
+#define DEPTH_MAX 3000U
+
+static bool ensure(struct schedule *s, uint32_t tensor, uint32_t version);
+
+static uint32_t open_residence(struct schedule *s, uint32_t tensor, bool by_restore, uint32_t copy)
+{
+    struct sequence *sequence = &s->sequence;
+    if (sequence->residence_count == s->residence_capacity) {
+        sequence->too_long = true;
+        return ATP_NONE;
+    }
+    uint32_t id = sequence->residence_count++;
+    sequence->residences[id] = (struct residence){
+        .tensor = tensor,
+        .first_op = ATP_NONE,
+        .last_op = ATP_NONE,
+        .ready_op = ATP_NONE,
+        .by_restore = by_restore,
+        .copy = copy,
+    };
+    s->state[tensor].open = id;
+    return id;
+}
+
+/* An eviction is tentative until something restores its copy. */
+static void close_residence(struct schedule *s, uint32_t tensor, bool by_evict)
+{
+    struct tensor_state *state = &s->state[tensor];
+    struct residence *residence = &s->sequence.residences[state->open];
+    if (by_evict && !(state->copy != ATP_NONE && state->copy_version == state->version)) {
+        residence->by_evict = true;
+        state->copy = state->open;
+        state->copy_version = state->version;
+    }
+    state->open = ATP_NONE;
+}
+
+static void note_touched(struct schedule *s, uint32_t tensor)
+{
+    if (!s->state[tensor].touched) {
+        s->state[tensor].touched = true;
+        s->touched[s->touched_count++] = tensor;
+    }
+}
+
+/* Appends an op whose inputs are present, and lets it use its tensors. */
+static bool append_op(struct schedule *s, uint32_t step, bool is_rerun)
+{
+    const struct problem *problem = s->problem;
+    struct sequence *sequence = &s->sequence;
+    if (sequence->op_count == s->op_capacity) {
+        sequence->too_long = true;
+        return false;
+    }
+    uint32_t op = sequence->op_count++;
+    sequence->ops[op] = (struct op){step, is_rerun};
+    for (uint32_t i = problem->step_first[step]; i < problem->step_first[step + 1]; i++) {
+        const struct access *access = &problem->accesses[problem->step_accesses[i]];
+        struct tensor_state *state = &s->state[access->tensor];
+        if (state->open == ATP_NONE &&
+            open_residence(s, access->tensor, false, ATP_NONE) == ATP_NONE) {
+            return false;
+        }
+        struct residence *residence = &sequence->residences[state->open];
+        if (residence->first_op == ATP_NONE) {
+            residence->first_op = residence->ready_op = op;
+        }
+        residence->last_op = op;
+        if (access->writes) {
+            residence->ready_op = op;
+            state->version = access->version;
+        }
+        if (is_rerun) {
+            note_touched(s, access->tensor);
+        }
+    }
+    return true;
+}
+
+static bool needs_version(const struct access *access)
+{
+    return access->reads || access->version > 1;
+}
+
+static bool is_present(const struct schedule *s, const struct access *access)
+{
+    const struct tensor_state *state = &s->state[access->tensor];
+    return !needs_version(access) ||
+           (state->open != ATP_NONE && state->version == access->read_version);
+}
+
+/* Making one input may overwrite the storage of another (in-place chains), so the inputs are looked
+ * at again. */
+static bool ensure_inputs(struct schedule *s, uint32_t step)
+{
+    const struct problem *problem = s->problem;
+    for (uint32_t round = 0; round < 3; round++) {
+        bool all_present = true;
+        for (uint32_t i = problem->step_first[step]; i < problem->step_first[step + 1]; i++) {
+            const struct access *access = &problem->accesses[problem->step_accesses[i]];
+            if (!is_present(s, access)) {
+                all_present = false;
+                if (!ensure(s, access->tensor, access->read_version)) {
+                    return false;
+                }
+            }
+        }
+        if (all_present) {
+            return true;
+        }
+    }
+    for (uint32_t i = problem->step_first[step]; i < problem->step_first[step + 1]; i++) {
+        const struct access *access = &problem->accesses[problem->step_accesses[i]];
+        if (!is_present(s, access)) {
+            s->sequence.missing_tensor = access->tensor;
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool may_rerun(const struct schedule *s, uint32_t tensor, uint32_t from_version,
+                      uint32_t to_version)
+{
+    for (uint32_t v = from_version; v <= to_version; v++) {
+        const struct atp_step *step =
+            &s->problem->model->steps[s->writer_steps[s->first_writer[tensor] + v - 1]];
+        if (step->phase != ATP_PHASE_FORWARD || step->rerun_never) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool rerun_writers(struct schedule *s, uint32_t tensor, uint32_t from_version,
+                          uint32_t to_version)
+{
+    for (uint32_t v = from_version; v <= to_version; v++) {
+        uint32_t step = s->writer_steps[s->first_writer[tensor] + v - 1];
+        if (s->depth == DEPTH_MAX) {
+            s->sequence.too_long = true;
+            return false;
+        }
+        s->depth++;
+        bool done = ensure_inputs(s, step) && append_op(s, step, true);
+        s->depth--;
+        if (!done) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Makes `tensor` present at `version`. */
+static bool ensure(struct schedule *s, uint32_t tensor, uint32_t version)
+{
+    struct tensor_state *state = &s->state[tensor];
+    bool is_open = state->open != ATP_NONE;
+    if (is_open && state->version == version) {
+        return true;
+    }
+    if (is_open && state->version < version && may_rerun(s, tensor, state->version + 1, version)) {
+        return rerun_writers(s, tensor, state->version + 1, version);
+    }
+    if (state->copy != ATP_NONE && state->copy_version <= version &&
+        (state->copy_version == version ||
+         may_rerun(s, tensor, state->copy_version + 1, version))) {
+        if (is_open) {
+            close_residence(s, tensor, false);
+        }
+        uint32_t from = state->copy_version;
+        if (open_residence(s, tensor, true, state->copy) == ATP_NONE) {
+            return false;
+        }
+        state->version = from;
+        note_touched(s, tensor);
+        return from == version || rerun_writers(s, tensor, from + 1, version);
+    }
+    if (s->problem->is_input[tensor] || version == 0 || !may_rerun(s, tensor, 1, version)) {
+        s->sequence.missing_tensor = tensor;
+        return false;
+    }
+    return rerun_writers(s, tensor, 1, version);
+}
+
+/* The gap behind `gap` begins, or goes on after a rerun (`again`) used the tensor within it. */
+static void apply_choice(struct schedule *s, uint32_t tensor, uint32_t gap, bool again)
+{
+    const struct access *access = &s->problem->accesses[gap];
+    uint8_t choice = s->choices[gap];
+    uint8_t kind = CHOICE_KIND(choice);
+    if (kind == CHOICE_RECOMPUTE && !s->problem->recomputable[gap]) {
+        kind = access->has_next ? CHOICE_SWAP : CHOICE_KEEP;
+    }
+    if (again) {
+        bool is_right = s->state[tensor].version == access->version;
+        if (is_right && (access->has_next ? !(choice & CHOICE_AGAIN) : kind == CHOICE_KEEP)) {
+            return;
+        }
+        close_residence(s, tensor, false);
+        return;
+    }
+    if (kind != CHOICE_KEEP) {
+        close_residence(s, tensor, kind == CHOICE_SWAP);
+    }
+}
+
+static bool run_step(struct schedule *s, uint32_t step)
+{
+    const struct problem *problem = s->problem;
+    s->touched_count = 0;
+    if (!ensure_inputs(s, step) || !append_op(s, step, false)) {
+        return false;
+    }
+    for (uint32_t i = problem->step_first[step]; i < problem->step_first[step + 1]; i++) {
+        uint32_t id = problem->step_accesses[i];
+        uint32_t tensor = problem->accesses[id].tensor;
+        s->state[tensor].gap = id;
+        s->state[tensor].touched = false;
+        apply_choice(s, tensor, id, false);
+    }
+    for (uint32_t i = 0; i < s->touched_count; i++) {
+        uint32_t tensor = s->touched[i];
+        struct tensor_state *state = &s->state[tensor];
+        if (state->touched && state->open != ATP_NONE) {
+            apply_choice(s, tensor, state->gap, true);
+        }
+        state->touched = false;
+    }
+    return true;
+}
+
+static bool begin(struct schedule *s)
+{
+    const struct problem *problem = s->problem;
+    struct sequence *sequence = &s->sequence;
+    sequence->ops[0] = (struct op){ATP_NONE, false};
+    sequence->op_count = 1;
+    for (uint32_t t = 0; t < problem->model->tensor_count; t++) {
+        s->state[t] = (struct tensor_state){.open = ATP_NONE, .copy = ATP_NONE, .gap = ATP_NONE};
+    }
+    for (uint32_t t = 0; t < problem->model->tensor_count; t++) {
+        if (!problem->is_input[t]) {
+            continue;
+        }
+        uint32_t id = open_residence(s, t, false, ATP_NONE);
+        if (id == ATP_NONE) {
+            return false;
+        }
+        struct residence *residence = &sequence->residences[id];
+        residence->first_op = residence->last_op = residence->ready_op = 0;
+        s->state[t].gap = problem->first_access[t];
+        apply_choice(s, t, s->state[t].gap, false);
+    }
+    return true;
+}
+
+/* Evictions that nothing restores become plain releases; sizes are summed over ops. */
+static void finish(struct schedule *s)
+{
+    const struct problem *problem = s->problem;
+    struct sequence *sequence = &s->sequence;
+    uint64_t *memory = sequence->memory_bytes;
+    memset(memory, 0, ((size_t)sequence->op_count + 1) * sizeof(*memory));
+    memset(s->copy_used, 0, sequence->residence_count * sizeof(*s->copy_used));
+    for (uint32_t r = 0; r < sequence->residence_count; r++) {
+        const struct residence *residence = &sequence->residences[r];
+        if (residence->by_restore && residence->first_op != ATP_NONE) {
+            s->copy_used[residence->copy] = true;
+        }
+    }
+    for (uint32_t r = 0; r < sequence->residence_count; r++) {
+        struct residence *residence = &sequence->residences[r];
+        residence->by_evict = residence->by_evict && s->copy_used[r];
+        if (residence->first_op == ATP_NONE) {
+            continue;
+        }
+        memory[residence->first_op] += problem->tensor_bytes[residence->tensor];
+        memory[residence->last_op + 1] -= problem->tensor_bytes[residence->tensor];
+    }
+    uint64_t running = 0;
+    for (uint32_t op = 0; op < sequence->op_count; op++) {
+        uint32_t step = sequence->ops[op].step;
+        running += memory[op];
+        memory[op] = running;
+        if (step != ATP_NONE) {
+            memory[op] += problem->workspace_bytes[step];
+            sequence->rerun_ns +=
+                sequence->ops[op].is_rerun ? problem->profile->clock.step_ns[step] : 0;
+        }
+        if (memory[op] > problem->arena_limit) {
+            uint64_t excess = memory[op] - problem->arena_limit;
+            sequence->excess_sum += excess;
+            if (excess > sequence->excess_bytes) {
+                sequence->excess_bytes = excess;
+                sequence->excess_op = op;
+            }
+        }
+    }
+}
+
+void sequence_build(struct schedule *s, const uint8_t *choices)
+{
+    struct sequence *sequence = &s->sequence;
+    s->choices = choices;
+    s->depth = 0;
+    s->touched_count = 0;
+    sequence->op_count = sequence->residence_count = 0;
+    sequence->rerun_ns = 0;
+    sequence->excess_bytes = sequence->excess_sum = 0;
+    sequence->excess_op = sequence->missing_tensor = ATP_NONE;
+    sequence->too_long = false;
+    if (!begin(s)) {
+        return;
+    }
+    for (uint32_t step = 0; step < s->problem->model->step_count; step++) {
+        if (!run_step(s, step)) {
+            return;
+        }
+    }
+    finish(s);
+}

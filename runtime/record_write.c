@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A recording as a profile file, version 1 (schemas/). Names are always quoted, so that no name can
+ * be taken for another YAML type. The text goes to a temporary name beside the file, which is
+ * renamed when all of it is there.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fail.h"
+#include "link_probe.h"
+#include "replay_state.h"
+
+#define DEFAULT_PROBE_BYTES ((uint64_t)16 << 20)
+
+/* In double quotes, with the escapes of YAML; bytes of UTF-8 pass. */
+static void write_text(FILE *file, const char *text)
+{
+    (void)fputc('"', file);
+    for (const char *c = text; *c != '\0'; c++) {
+        unsigned char byte = (unsigned char)*c;
+        if (byte == '"' || byte == '\\') {
+            (void)fprintf(file, "\\%c", byte);
+        } else if (byte < 0x20 || byte == 0x7F) {
+            (void)fprintf(file, "\\x%02X", byte);
+        } else {
+            (void)fputc(byte, file);
+        }
+    }
+    (void)fputc('"', file);
+}
+
+static void write_comment(FILE *file, const char *note)
+{
+    (void)fputs("# ", file);
+    for (const char *c = note; *c != '\0'; c++) {
+        unsigned char byte = (unsigned char)*c;
+        if (byte == '\n') {
+            (void)fputs("\n# ", file);
+        } else {
+            (void)fputc(byte < 0x20 || byte == 0x7F ? ' ' : byte, file);
+        }
+    }
+    (void)fputc('\n', file);
+}
+
+static void write_us(FILE *file, int64_t ns)
+{
+    (void)fprintf(file, "%" PRId64 ".%03d", ns / 1000, (int)(ns % 1000));
+}
+
+static void write_ids(FILE *file, const char *key, const struct atp_model *model,
+                      const uint32_t *ids, uint32_t count)
+{
+    (void)fprintf(file, ", %s: [", key);
+    for (uint32_t i = 0; i < count; i++) {
+        (void)fputs(i > 0 ? ", " : "", file);
+        write_text(file, model->tensors[ids[i]].name);
+    }
+    (void)fputs("]", file);
+}
+
+static void write_step(FILE *file, const struct atp_replay *r, uint32_t s)
+{
+    const struct atp_model *model = &r->plan->model;
+    const struct atp_step *step = &model->steps[s];
+    (void)fputs("  - {name: ", file);
+    write_text(file, step->name);
+    (void)fprintf(file, ", phase: %s, time_us: ", atp_phase_name(step->phase));
+    write_us(file, record_median_ns(&r->record, s));
+    write_ids(file, "reads", model, step->reads, step->read_count);
+    write_ids(file, "writes", model, step->writes, step->write_count);
+    if (step->workspace_bytes > 0) {
+        (void)fprintf(file, ", workspace_bytes: %" PRIu64, step->workspace_bytes);
+    }
+    (void)fputs(step->rerun_never ? ", rerun: never}\n" : "}\n", file);
+}
+
+static void write_all(FILE *file, const struct atp_replay *r, const struct atp_profile_facts *facts,
+                      const struct link_rates *rates)
+{
+    const struct atp_model *model = &r->plan->model;
+    if (facts->note != NULL) {
+        write_comment(file, facts->note);
+    }
+    (void)fputs("atp_profile: 1\nmodel: ", file);
+    write_text(file, model->name != NULL ? model->name : "");
+    (void)fputs("\ndevice:\n  name: ", file);
+    write_text(file, facts->device_name != NULL ? facts->device_name : "unknown");
+    (void)fprintf(file,
+                  "\n  memory_bytes: %" PRIu64 "\n  d2h_bytes_per_second: %" PRIu64
+                  "\n  h2d_bytes_per_second: %" PRIu64 "\n  copy_latency_us: ",
+                  facts->device_memory_bytes, rates->d2h_bytes_per_second,
+                  rates->h2d_bytes_per_second);
+    write_us(file, rates->copy_latency_ns);
+    if (facts->pinned_bytes > 0) {
+        (void)fprintf(file, "\nhost: {pinned_bytes: %" PRIu64 "}", facts->pinned_bytes);
+    }
+    (void)fprintf(file, "\nbatch_size: %" PRIu64 "\nresident_bytes: %" PRIu64 "\n",
+                  model->batch_size, facts->resident_bytes);
+    (void)fputs(model->tensor_count > 0 ? "tensors:\n" : "tensors: []\n", file);
+    for (uint32_t t = 0; t < model->tensor_count; t++) {
+        (void)fputs("  - {name: ", file);
+        write_text(file, model->tensors[t].name);
+        (void)fprintf(file, ", bytes: %" PRIu64 "}\n", model->tensors[t].bytes);
+    }
+    (void)fputs("steps:\n", file);
+    for (uint32_t s = 0; s < model->step_count; s++) {
+        write_step(file, r, s);
+    }
+}
+
+static enum atp_status write_file(const struct atp_replay *r, const char *path,
+                                  const struct atp_profile_facts *facts,
+                                  const struct link_rates *rates, struct atp_error *err)
+{
+    char temporary[PATH_MAX];
+    int length = snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", path, (long)getpid());
+    if (length < 0 || (size_t)length >= sizeof(temporary)) {
+        return atp_fail(err, ATP_ERR_IO, "%s: the path is too long", path);
+    }
+    FILE *file = fopen(temporary, "w");
+    if (file == NULL) {
+        return atp_fail(err, ATP_ERR_IO, "%s: cannot create it: %s", temporary, strerror(errno));
+    }
+    write_all(file, r, facts, rates);
+    bool is_whole = fflush(file) == 0 && ferror(file) == 0;
+    int cause = errno;
+    if (fclose(file) != 0 && is_whole) {
+        is_whole = false;
+        cause = errno;
+    }
+    if (is_whole && rename(temporary, path) != 0) {
+        is_whole = false;
+        cause = errno;
+    }
+    if (!is_whole) {
+        (void)remove(temporary);
+        return atp_fail(err, ATP_ERR_IO, "%s: cannot write it: %s", path, strerror(cause));
+    }
+    return ATP_OK;
+}
+
+enum atp_status atp_replay_write_profile(struct atp_replay *r, const char *path,
+                                         const struct atp_profile_facts *facts,
+                                         struct atp_error *err)
+{
+    struct link_rates rates;
+    uint64_t probe_bytes =
+        facts->copy_probe_bytes > 0 ? facts->copy_probe_bytes : DEFAULT_PROBE_BYTES;
+    if (!r->options.record) {
+        return atp_fail(err, ATP_ERR_STATE, "%s: the replay was opened without options.record",
+                        path);
+    }
+    if (r->state != REPLAY_OUTSIDE && r->state != REPLAY_LOST) {
+        return atp_fail(err, ATP_ERR_STATE, "%s: an iteration is under way", path);
+    }
+    ATP_TRY(record_read(&r->record, err));
+    if (r->record.iteration_count == 0) {
+        return atp_fail(err, ATP_ERR_STATE, "%s: no iteration is complete", path);
+    }
+    ATP_TRY(link_probe(r->backend, probe_bytes, &rates, err));
+    return write_file(r, path, facts, &rates, err);
+}

@@ -1,0 +1,251 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# atp-plan as a user meets it: arguments in, exit code, words and files out. One line per case, "N passed, N failed"
+# at the end, and the exit status is the verdict.
+#
+#   sh tests/e2e/test_cli.sh ATP-PLAN
+set -u
+
+planner=${1:?usage: test_cli.sh ATP-PLAN}
+profiles=$(cd "$(dirname "$0")/../../profiles" && pwd)
+tiny=$profiles/tiny.yaml
+large=$profiles/gpt2-small_b8_v100-modelled.yaml
+unset NO_COLOR COLUMNS
+LC_ALL=C
+export LC_ALL
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM
+cd "$scratch" || exit 1
+mkdir out
+passed=0
+failed=0
+
+pass() {
+    passed=$((passed + 1))
+    echo "ok      $*"
+}
+
+fail() {
+    failed=$((failed + 1))
+    echo "FAILED  $*"
+    sed 's/^/        stderr: /' stderr
+    head -n 5 stdout | sed 's/^/        stdout: /'
+}
+
+# expect NAME CODE TEXT ARGUMENT...: this exit code, and TEXT (a basic regular expression; empty: anything) on either
+# output. Nothing may be left in out/ but what `keep` names.
+keep=
+expect() {
+    name=$1 code=$2 text=$3
+    shift 3
+    "$planner" "$@" >stdout 2>stderr </dev/null
+    got=$?
+    if [ $got -ne "$code" ]; then
+        fail "$name: exit code $got, expected $code"
+    elif [ -n "$text" ] && ! cat stdout stderr | grep -q -e "$text"; then
+        fail "$name: does not say \"$text\""
+    elif [ "$(ls -A out)" != "$keep" ]; then
+        fail "$name: the output directory has \"$(ls -A out)\" in it, expected \"$keep\""
+    else
+        pass "$name"
+    fi
+}
+
+# holds NAME COMMAND...: the command succeeds.
+holds() {
+    name=$1
+    shift
+    if "$@" >log 2>&1 </dev/null; then pass "$name"; else fail "$name"; fi
+}
+
+echo "# usage"
+expect "no arguments are a usage error" 2 "usage: atp-plan"
+expect "--help helps" 0 "usage: atp-plan" --help
+for command in solve check show; do
+    expect "$command --help helps" 0 "usage: atp-plan .*$command" $command --help
+done
+expect "help goes to standard output" 0 "" --help
+holds "and to nothing else" test -s stdout -a ! -s stderr
+expect "--version has a version" 0 "^atp-plan [0-9]*\.[0-9]*\.[0-9]*$" --version
+expect "a wrong flag is refused" 2 "there is no option --frobnicate" "$tiny" --frobnicate
+expect "a near flag is proposed" 2 "did you mean --budget" "$tiny" --budgte 1GB
+expect "the beginning of a flag is proposed" 2 "did you mean --time-limit" "$tiny" --time 1
+expect "a wrong short flag is refused" 2 "there is no option -x" "$tiny" -x
+expect "a near command is proposed" 2 "did you mean check" chekc plan.yaml --profile "$tiny"
+expect "a missing value is missed" 2 "--budget needs a value" "$tiny" --budget
+expect "a flag is no value" 2 "--budget needs a value" "$tiny" --budget --batch 1
+expect "a value where none belongs is refused" 2 "takes no value" show plan.yaml --no-color=1
+expect "a flag twice is refused" 2 "given twice" "$tiny" --budget 1GB --budget 2GB
+expect "a flag of another command is refused" 2 "solve.* has no option --max-gap" "$tiny" --max-gap 1%
+expect "two profiles are refused" 2 "one file too many" solve "$tiny" "$tiny" --budget 1GB
+expect "a command without its file is refused" 2 "check needs a plan" check
+expect "no budget: the device's memory is the hint" 2 "--budget 40000000" "$tiny"
+expect "--max-gap needs a profile" 2 "needs --profile" check plan.yaml --max-gap 1
+expect "-q and -v exclude each other" 2 "exclude" "$tiny" --budget 1GB -q -v
+for size in 16G 12XB abc -5 1.5 99999999999999999999 8000000000GB 1e99 '' 1000000% 0x10 ' 1GB'; do
+    expect "the size \"$size\" is refused" 2 "--budget" "$tiny" --budget="$size"
+done
+expect "an ambiguous unit names both" 2 "16GB\|GB.*GiB" "$tiny" --budget 16G
+expect "a time limit of nothing is refused" 2 "expected seconds" "$tiny" --budget 1GB --time-limit 0
+expect "an alignment of 3 is refused" 2 "power of two" "$tiny" --budget 1GB --alignment 3
+expect "a batch of 0 is refused" 2 "expected a whole number" "$tiny" --budget 1GB --batch 0
+
+echo "# bad input"
+: >empty.yaml
+printf 'atp_profile: 1\nmodel: [\n' >broken.yaml
+expect "a missing profile" 3 "cannot open missing.yaml" missing.yaml --budget 1GB
+expect "an empty profile" 3 "^empty.yaml" empty.yaml --budget 1GB -o out/plan.yaml
+expect "a directory as profile" 3 "irectory" out --budget 1GB
+expect "a broken profile has a place" 3 "^broken.yaml:[0-9]*:[0-9]*: " broken.yaml --budget 1GB -o out/plan.yaml
+sed 's/reads: \[x\], writes: \[a\]/reads: [y], writes: [a]/' "$tiny" >unknown.yaml
+expect "an unknown tensor has a line" 3 "^unknown.yaml:[0-9]*:[0-9]*: steps\[0\].*y" unknown.yaml --budget 1GB
+expect "a missing plan" 3 "cannot open missing.yaml" check missing.yaml
+expect "an empty plan" 3 "^empty.yaml" show empty.yaml
+expect "a profile is no plan" 3 "tiny.yaml:[0-9]*:[0-9]*: " check "$tiny"
+
+echo "# infeasible"
+expect "a budget too small names the least one" 1 "least budget is 28000000" "$tiny" --budget 27MB -o out/plan.yaml
+expect "and what blocks" 1 "gelu" "$tiny" --budget 27MB -o out/plan.yaml
+expect "less than the resident bytes is no crash" 1 "least budget is 28000000" "$tiny" --budget 1 -o out/plan.yaml
+expect "a budget of nothing is no crash" 1 "least budget" "$tiny" --budget 0 -o out/plan.yaml
+
+echo "# output"
+cp "$tiny" own.yaml
+expect "a plan does not replace its profile" 2 "replace its profile" own.yaml --budget 100% -o own.yaml
+ln -s own.yaml link.yaml
+expect "nor through a link" 2 "replace its profile" own.yaml --budget 100% -o link.yaml
+holds "the profile is as it was" cmp "$tiny" own.yaml
+expect "no such directory" 3 "missing/plan.yaml" "$tiny" --budget 100% -o missing/plan.yaml
+expect "a directory as output" 3 "out" "$tiny" --budget 100% -o out
+if [ -d /proc/self ]; then
+    expect "a directory that cannot be written" 3 "/proc/plan.yaml" "$tiny" --budget 100% -o /proc/plan.yaml
+fi
+if [ -w /dev/full ]; then
+    expect "a full disk" 3 "cannot write" "$tiny" --budget 100% -o /dev/full
+    "$planner" "$tiny" --budget 100% >/dev/full 2>stderr
+    holds "a full standard output is a failure" test $? -eq 3
+    "$planner" --help >/dev/full 2>stderr
+    holds "for help too" test $? -eq 3
+fi
+expect "100% is what training needs without a plan" 0 "0.00 % over compute" "$tiny" --budget 100%
+cp stdout stdout.yaml
+keep=plan.yaml
+expect "-o writes a file" 0 "" "$tiny" --budget=100% -oout/plan.yaml -q
+holds "-q says nothing" test ! -s stderr -a ! -s stdout
+holds "the same plan as on standard output" cmp stdout.yaml out/plan.yaml
+expect "a failure leaves the old plan" 1 "" "$tiny" --budget 27MB -o out/plan.yaml
+holds "byte for byte" cmp stdout.yaml out/plan.yaml
+for size in 40000000 40000KB 40MB 0.04GB 40e6; do
+    expect "40 MB as $size" 0 "" "$tiny" --budget $size -o out/plan.yaml
+    holds "gives that budget" grep -q "^budget_bytes: 40000000$" out/plan.yaml
+done
+expect "mebibytes" 0 "" "$tiny" --budget 39MiB -o out/plan.yaml
+holds "are powers of two" grep -q "^budget_bytes: 40894464$" out/plan.yaml
+expect "a batch size that was not measured is announced" 0 "scaled" "$tiny" --batch 2 --budget 100% -o out/plan.yaml
+holds "and planned for" grep -q "^batch_size: 2$" out/plan.yaml
+expect "more than the device has is announced" 0 "above the device" "$tiny" --budget 1GB -o out/plan.yaml
+expect "an alignment is kept" 0 "" "$tiny" --budget 41MB --alignment 1024 -o out/plan.yaml
+holds "in the plan" grep -q "^alignment_bytes: 1024$" out/plan.yaml
+expect "flags may come first" 0 "" --budget 100% -o out/plan.yaml solve "$tiny"
+expect "-- ends the flags" 3 "cannot open --help" --budget 100% -- --help
+
+echo "# search"
+expect "75% is planned" 0 "gap" "$tiny" --budget 75% -o out/plan.yaml
+holds "12 MB resident and 75% of 28 MB" grep -q "^budget_bytes: 33000000$" out/plan.yaml
+cp out/plan.yaml first.yaml
+expect "again" 0 "" "$tiny" --budget 33MB -o out/plan.yaml
+holds "the same bytes" cmp first.yaml out/plan.yaml
+if [ -f "$large" ]; then
+    expect "a time limit ends a long search" 0 "the time is up" "$large" --budget 55% --effort 1000 --time-limit 1 \
+        -o out/plan.yaml
+    holds "and marks the plan" grep -q "^time_limited: true$" out/plan.yaml
+    expect "which is good" 0 "proved" check out/plan.yaml --profile "$large"
+    for signal in INT TERM; do
+        rm -f out/plan.yaml
+        timeout --foreground --preserve-status -s $signal 1 "$planner" "$large" --budget 55% --effort 1000 \
+            -o out/plan.yaml >stdout 2>stderr
+        holds "SIG$signal writes the best plan so far" test $? -eq 0 -a "$(ls -A out)" = plan.yaml
+        holds "which is marked" grep -q "^time_limited: true$" out/plan.yaml
+        expect "and good" 0 "proved" check out/plan.yaml --profile "$large"
+    done
+else
+    echo "# no large profile here: nothing to interrupt"
+fi
+
+echo "# check"
+expect "a good plan" 0 "proved" check first.yaml --profile "$tiny"
+expect "without a profile it says what it did not check" 0 "not checked without --profile" check first.yaml
+expect "-q says nothing" 0 "" check first.yaml --profile "$tiny" -q
+holds "at all" test ! -s stdout -a ! -s stderr
+expect "a gap that is allowed" 0 "proved anew" check first.yaml --profile "$tiny" --max-gap 10%
+expect "a gap that is not" 1 "^first.yaml:[0-9]*:1: error: predicted.gap" check first.yaml --profile "$tiny" --max-gap 1
+expect "another batch size" 1 "error: batch_size" check first.yaml --profile "$tiny" --batch 2
+sed 's/^resident_bytes: 12e6/resident_bytes: 13e6/' "$tiny" >other.yaml
+expect "other resident bytes" 1 "first.yaml:[0-9]*:1: error: resident_bytes: 12000000.*13000000" \
+    check first.yaml --profile other.yaml
+sed 's/name: b, bytes: 8e6/name: b, bytes: 9e6/' "$tiny" >other.yaml
+expect "another tensor" 1 "first.yaml:$(grep -n 'name: b,' first.yaml | cut -d: -f1):1: error: tensors\[2\]" \
+    check first.yaml --profile other.yaml
+sed 's/time_us: 80/time_us: 90/' "$tiny" >other.yaml
+expect "other times" 1 "first.yaml:$(grep -n iteration_us: first.yaml | cut -d: -f1):1: error: predicted.iteration" \
+    check first.yaml --profile other.yaml
+sed 's/^host:.*//; s/^batch_size: 1$/batch_size: 1\nhost: {pinned_bytes: 1000}/' "$tiny" >other.yaml
+if grep -q '^host_arena_bytes: 0$' first.yaml; then
+    pass "less pinned memory (no host arena to judge)"
+else
+    expect "less pinned memory" 1 "error: host_arena_bytes" check first.yaml --profile other.yaml
+fi
+
+# damaged NAME TEXT SED-SCRIPT LINE: the check of the first plan, so changed, fails with TEXT at LINE.
+damaged() {
+    sed -e "$3" first.yaml >damaged.yaml
+    if cmp -s first.yaml damaged.yaml; then
+        fail "$1: the damage does nothing"
+        return
+    fi
+    expect "$1" 1 "^damaged.yaml:$4:1: error: $2" check damaged.yaml --profile "$tiny"
+}
+line_of() {
+    grep -n -e "$1" first.yaml | sed "${2:-1}q;d" | cut -d: -f1
+}
+line=$(line_of '\[run, gelu, forward')
+damaged "a step that is missing: the next is blamed" 'program\[' "${line}d" "[0-9]*"
+damaged "a step that runs twice: the second is blamed" 'program\[' "${line}{p;}" "$((line + 1))"
+line=$(line_of '\[free, ')
+damaged "a tensor that is freed twice: the second is blamed" 'program\[.*free' "${line}{p;}" "$((line + 1))"
+line=$(line_of '\[alloc, ')
+damaged "a tensor outside the arena" 'program\[' "${line}s/, [0-9]*\]/, 4096000000]/" "$line"
+damaged "a time that is too good" 'predicted.iteration' 's/iteration_us: .*/iteration_us: 2330.000/; s/ gap: .*/ gap: 0.0/' \
+    "$(line_of iteration_us:)"
+damaged "a peak that is too low" 'predicted.peak' 's/peak_bytes: .*/peak_bytes: 1000/' "$(line_of peak_bytes:)"
+damaged "a budget that is too low" 'budget_bytes' 's/^budget_bytes: .*/budget_bytes: 20000000/' \
+    "$(line_of budget_bytes:)"
+damaged "another decision" 'tensors\[3\]' 's/\(name: c, .*decision: \)keep/\1swap/' "$(line_of 'name: c,')"
+damaged "another fingerprint" 'fingerprint' 's/^fingerprint: "sha256:..../fingerprint: "sha256:0000/' \
+    "$(line_of fingerprint:)"
+head -c 1000 first.yaml >damaged.yaml
+expect "a plan that ends early" 3 "^damaged.yaml" check damaged.yaml --profile "$tiny"
+sed 's/^  bound_us: .*/  bound_us: 2331.000/' first.yaml >damaged.yaml
+if grep -q 'bound_us: 2330.000' first.yaml; then
+    sed 's/  gap: .*/  gap: 0.068211/' damaged.yaml >closer.yaml
+    expect "a bound that cannot be proved" 1 "error: predicted.bound_us" check closer.yaml --profile "$tiny" \
+        --max-gap 10%
+fi
+
+echo "# show"
+expect "a summary and pictures" 0 "arena: offset" show first.yaml
+holds "in plain ASCII" sh -c '! LC_ALL=C grep -q "[^ -~]" stdout'
+expect "as wide as it is told" 0 "" show first.yaml --width 60
+tail -n +9 stdout >picture
+holds "and not wider" sh -c '! grep -Eq "^.{61}" picture'
+if [ -f "$large" ]; then
+    expect "a large plan" 0 "k keep, s swap, r recompute" show out/plan.yaml --width 100
+fi
+sed '/restored, /d' first.yaml >damaged.yaml
+expect "a damaged plan is shown with a warning" 0 "" show damaged.yaml
+
+echo "$passed passed, $failed failed"
+test $failed -eq 0
