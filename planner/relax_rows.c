@@ -412,8 +412,8 @@ void relax_rows_build(struct relax_model *model, struct region *region, struct r
 
 int64_t relax_bound_ns(const struct relax_rows *rows, const struct problem *problem, double value)
 {
-    /* Whole nanoseconds: the product is exact, and below what a double holds exactly or cut. */
-    double extra = floor(value * rows->time_unit);
+    /* The product is exact. Programs take whole nanoseconds: so many and no fewer. */
+    double extra = ceil(value * rows->time_unit);
     if (!(extra > 0)) {
         return problem->compute_ns;
     }
