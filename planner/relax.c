@@ -201,6 +201,27 @@ static enum atp_status search_cuts(struct search *search, const struct relax_gri
     return ATP_OK;
 }
 
+/* Branch and cut on the program with the best bound. */
+static enum atp_status find_whole(const struct search *search, struct atp_error *err)
+{
+    const struct attempt *best = search->best;
+    struct relax_solution *out = search->out;
+    struct solver_result result;
+    const struct solver_options limits = {
+        .iteration_limit = best->result.iterations + 1,
+        .node_limit = search->options->node_limit,
+        .stop = search->options->stop,
+    };
+    ATP_TRY(solver_solve_whole(&best->rows.lp, &limits, search->region, &result, err));
+    out->iterations += result.iterations;
+    out->nodes = result.nodes;
+    out->whole = result.whole;
+    if (result.whole) {
+        read_shares(&best->model, result.whole_values, out);
+    }
+    return ATP_OK;
+}
+
 enum atp_status relax_solve(const struct problem *problem, const struct relax_options *options,
                             struct region *region, struct relax_solution *out_solution,
                             struct atp_error *err)
@@ -223,6 +244,9 @@ enum atp_status relax_solve(const struct problem *problem, const struct relax_op
     if (best->bound_ns > problem->compute_ns) {
         out_solution->bound_ns = best->bound_ns;
         out_solution->certificate = make_certificate(best, region);
+    }
+    if (options->node_limit > 0 && best->result.optimal && !is_stopped(options)) {
+        ATP_TRY(find_whole(&search, err));
     }
     return ATP_OK;
 }
