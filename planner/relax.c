@@ -23,6 +23,10 @@ static const double cut_shares[] = {0.5, 0.35, 0.65, 0.2, 0.8};
 /* A cut stays when it raises the bound by this part of the compute time. */
 #define CUT_WORTH 5000
 #define CUTS_MAX  3U
+/* What one program may take of the iterations: enough for nearly all of its kind, so that one on
+ * which the simplex method hardly moves does not eat what is left for others. */
+#define ITERATIONS_PER_CUT 6U
+#define ITERATIONS_FIRST   2000U
 
 struct attempt {
     struct relax_grid grid;
@@ -101,6 +105,7 @@ struct search {
     struct region *region;
     struct relax_solution *out;
     const struct attempt *best;
+    uint64_t attempt_limit; /* of iterations */
 };
 
 static bool is_over(const struct search *search)
@@ -114,8 +119,9 @@ static enum atp_status try_grid(struct search *search, const struct relax_grid *
 {
     struct attempt *attempt = REGION_NEW(search->region, struct attempt, 1);
     struct relax_solution *out = search->out;
+    uint64_t left = search->options->iteration_limit - out->iterations;
     struct solver_options limits = {
-        .iteration_limit = search->options->iteration_limit - out->iterations,
+        .iteration_limit = left < search->attempt_limit ? left : search->attempt_limit,
         .stop = search->options->stop,
     };
     attempt->grid = *grid;
@@ -190,9 +196,12 @@ static enum atp_status search_cuts(struct search *search, const struct relax_gri
                                    struct atp_error *err)
 {
     const struct attempt *prices;
+    search->attempt_limit = UINT64_MAX;
     ATP_TRY(try_grid(search, grid, &prices, err));
     for (uint32_t cuts = 0; cuts < CUTS_MAX && !is_over(search); cuts++) {
         int64_t before_ns = search->best->bound_ns;
+        search->attempt_limit =
+            ITERATIONS_FIRST + ITERATIONS_PER_CUT * (cuts + 1) * prices->result.iterations;
         ATP_TRY(add_cut(search, prices, err));
         if (search->best->bound_ns - before_ns < search->problem->compute_ns / CUT_WORTH) {
             break;
