@@ -25,8 +25,8 @@ static const double cut_shares[] = {0.5, 0.35, 0.65, 0.2, 0.8};
 #define CUTS_MAX  3U
 /* What one program may take of the iterations: enough for nearly all of its kind, so that one on
  * which the simplex method hardly moves does not eat what is left for others. */
-#define ITERATIONS_PER_CUT 6U
-#define ITERATIONS_FIRST   2000U
+#define ITERATIONS_PER_CUT UINT64_C(6)
+#define ITERATIONS_FIRST   UINT64_C(2000)
 
 struct attempt {
     struct relax_grid grid;
