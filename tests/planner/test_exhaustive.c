@@ -232,7 +232,7 @@ static void try_budget(const struct profile *profile, uint64_t seed, uint64_t bu
 static bool try_profile(uint64_t seed, struct tally *tally)
 {
     struct region *region = region_create();
-    struct random_source random = {seed};
+    struct random random = {seed};
     struct profile profile;
     struct problem problem;
     struct gaps gaps;
@@ -243,7 +243,7 @@ static bool try_profile(uint64_t seed, struct tally *tally)
     bool is_useful = gaps.count >= 3 && gaps.vector_count <= VECTORS_MAX && room > 0;
     if (is_useful) {
         tally->profiles++;
-        if (random_percent(&random, 20)) {
+        if (random_chance(&random, 20)) {
             profile.pinned_bytes = problem.peak_bytes / 3;
         }
         try_budget(&profile, seed, least, region, tally);
