@@ -2,8 +2,8 @@
  *
  * Greedy: of the gaps around the ops that are nearly full, try each as a swap with the fast
  * placement, keep the best, repeat. A gap here may be as short as two steps in a row. Copies that
- * are early or late take bytes too, and lie in the way: where they do, they are timed as if memory
- * were as small as the sequence allows. Cost: rounds x candidates placements.
+ * are early or late lie in the way too: where cuts alone do not help, serial copies are tried, and
+ * last a cut of everything. Cost: rounds x candidates placements.
  */
 #include "refit.h"
 
@@ -16,8 +16,7 @@
 
 struct refit {
     const struct problem *problem;
-    struct problem squeezed; /* no room for copies beyond what the sequence itself needs */
-    struct schedule *schedule, *squeezed_schedule;
+    struct schedule *schedule;
     uint8_t *choices;
     uint64_t budget_bytes;
     struct region *region;
@@ -29,17 +28,14 @@ struct trial {
     int64_t iteration_ns;
 };
 
-static struct trial try_choices(struct refit *r, bool squeeze, uint64_t place_work,
-                                struct atp_plan *plan, struct assemble_result *result)
+static struct trial try_choices(struct refit *r, uint64_t place_work, struct atp_plan *plan,
+                                struct assemble_result *result)
 {
-    struct schedule *schedule = squeeze ? r->squeezed_schedule : r->schedule;
-    uint64_t limit = squeeze ? r->problem->arena_limit : 0;
-    const struct sequence *sequence = schedule_sequence(schedule, r->choices);
-    if (sequence->missing_tensor != ATP_NONE || sequence->too_long ||
-        sequence->excess_bytes > limit) {
+    const struct sequence *sequence = schedule_sequence(r->schedule, r->choices);
+    if (sequence->missing_tensor != ATP_NONE || sequence->too_long || sequence->excess_bytes > 0) {
         return (struct trial){.is_legal = false};
     }
-    const struct timeline *timeline = schedule_timeline(schedule, true);
+    const struct timeline *timeline = schedule_timeline(r->schedule, true);
     if (timeline->stuck || timeline->host_bytes > r->problem->host_limit) {
         return (struct trial){.is_legal = false};
     }
@@ -118,7 +114,7 @@ static uint32_t find_cut(struct refit *r, const uint32_t *candidates, uint32_t c
         struct assemble_result result;
         uint8_t old = r->choices[candidates[i]];
         r->choices[candidates[i]] = CHOICE_SWAP;
-        struct trial trial = try_choices(r, true, 0, &plan, &result);
+        struct trial trial = try_choices(r, 0, &plan, &result);
         r->choices[candidates[i]] = old;
         region_reset(r->region, mark);
         if (trial.is_legal && (best == ATP_NONE || trial.arena_bytes < out_best->arena_bytes ||
@@ -131,36 +127,62 @@ static uint32_t find_cut(struct refit *r, const uint32_t *candidates, uint32_t c
     return best;
 }
 
+/* Leaves the choices as far cut as helped. */
+static void cut_until_placed(struct refit *r, uint64_t place_work, struct atp_plan *plan,
+                             struct assemble_result *result)
+{
+    const struct problem *problem = r->problem;
+    struct region *region = r->region;
+    uint32_t *tight_before = REGION_NEW(region, uint32_t, (size_t)problem->model->step_count + 2);
+    uint32_t *candidates = REGION_NEW(region, uint32_t, CANDIDATES_MAX + 1);
+    for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
+        if (!try_choices(r, place_work, plan, result).is_legal || result->fits) {
+            return;
+        }
+        struct trial best = {0};
+        uint64_t limit = problem->arena_limit;
+        uint64_t lacking = result->arena_bytes > limit ? result->arena_bytes - limit : 0;
+        mark_tight_steps(r, lacking, tight_before);
+        uint32_t count = list_candidates(r, tight_before, candidates);
+        uint32_t cut = find_cut(r, candidates, count, &best);
+        if (cut == ATP_NONE) {
+            return;
+        }
+        r->choices[cut] = CHOICE_SWAP;
+    }
+}
+
+/* With copies that are serial, no two ops share a residence then, and every op's fit in any order:
+ * there is a plan wherever the largest working set fits. */
+static void cut_all(struct refit *r)
+{
+    const struct problem *problem = r->problem;
+    for (uint32_t a = 0; a < problem->access_count; a++) {
+        const struct access *access = &problem->accesses[a];
+        bool is_pinned = problem->profile->pins[access->tensor] != PROFILE_PIN_NONE;
+        if (!is_pinned && access->has_next) {
+            r->choices[a] = CHOICE_SWAP;
+        }
+    }
+}
+
 void refit(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
            uint64_t place_work, struct region *region, struct atp_plan *out_plan,
            struct assemble_result *out_result)
 {
-    struct refit r = {.problem = problem,
-                      .squeezed = *problem,
-                      .schedule = schedule_create(problem, region),
-                      .choices = choices,
-                      .budget_bytes = budget_bytes,
-                      .region = region};
-    r.squeezed.arena_limit = 0;
-    r.squeezed_schedule = schedule_create(&r.squeezed, region);
-    uint32_t *tight_before = REGION_NEW(region, uint32_t, (size_t)problem->model->step_count + 2);
-    uint32_t *candidates = REGION_NEW(region, uint32_t, CANDIDATES_MAX + 1);
-    for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
-        for (int squeeze = 0; squeeze <= 1; squeeze++) {
-            if (!try_choices(&r, squeeze == 1, place_work, out_plan, out_result).is_legal ||
-                out_result->fits) {
-                return;
-            }
-        }
-        struct trial best = {0};
-        uint64_t limit = problem->arena_limit;
-        uint64_t lacking = out_result->arena_bytes > limit ? out_result->arena_bytes - limit : 0;
-        mark_tight_steps(&r, lacking, tight_before);
-        uint32_t count = list_candidates(&r, tight_before, candidates);
-        uint32_t cut = find_cut(&r, candidates, count, &best);
-        if (cut == ATP_NONE) {
-            return;
-        }
-        choices[cut] = CHOICE_SWAP;
+    struct refit r = {problem, schedule_create(problem, region), choices, budget_bytes, region};
+    uint8_t *uncut = REGION_NEW(region, uint8_t, problem->access_count);
+    memcpy(uncut, choices, problem->access_count);
+    cut_until_placed(&r, place_work, out_plan, out_result);
+    if (out_result->fits) {
+        return;
     }
+    schedule_set_serial(r.schedule);
+    memcpy(choices, uncut, problem->access_count);
+    cut_until_placed(&r, place_work, out_plan, out_result);
+    if (out_result->fits) {
+        return;
+    }
+    cut_all(&r);
+    (void)try_choices(&r, place_work, out_plan, out_result);
 }

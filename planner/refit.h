@@ -17,8 +17,9 @@
 #include "region.h"
 
 /* Changes `choices` (one per access, feasible) gap by gap to swap, each time the one that lowers
- * the arena most, until the plan can be placed or nothing helps. Fills *out_plan and *out_result
- * like assemble. */
+ * the arena most, until the plan can be placed. Where nothing is pinned and the host has room,
+ * there is always a plan in the end, if a slow one. Fills *out_plan and *out_result like assemble.
+ */
 void refit(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
            uint64_t place_work, struct region *region, struct atp_plan *out_plan,
            struct assemble_result *out_result);

@@ -23,6 +23,7 @@ struct schedule {
     const uint32_t *writer_steps;
     const int64_t *copy_out_ns, *copy_in_ns; /* per tensor */
     uint32_t op_capacity, residence_capacity;
+    bool is_serial;
 
     /* sequence */
     struct sequence sequence;
