@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * Greedy: of the gaps around the ops that are nearly full, try each as a swap with the fast
- * placement, keep the best, repeat. A gap here may be as short as two steps in a row. Cost: rounds
- * x candidates placements.
+ * placement, keep the best, repeat. A gap here may be as short as two steps in a row. Copies that
+ * are early or late lie in the way too: where cuts alone do not help, serial copies are tried, and
+ * last a cut of everything. Cost: rounds x candidates placements.
  */
 #include "refit.h"
 
@@ -10,15 +11,15 @@
 
 #include <string.h>
 
-#define ROUNDS_MAX     12U
-#define CANDIDATES_MAX 24U
-#define PLACE_WORK     UINT64_C(20000)
+#define ROUNDS_MAX     8U
+#define CANDIDATES_MAX 12U
 
 struct refit {
     const struct problem *problem;
     struct schedule *schedule;
     uint8_t *choices;
     uint64_t budget_bytes;
+    const struct refit_options *options;
     struct region *region;
 };
 
@@ -127,41 +128,67 @@ static uint32_t find_cut(struct refit *r, const uint32_t *candidates, uint32_t c
     return best;
 }
 
-void refit(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
-           const volatile int *stop, struct region *region, struct atp_plan *out_plan,
-           struct assemble_result *out_result)
+static bool is_stopped(const struct refit *r)
 {
-    struct refit r = {problem, schedule_create(problem, region), choices, budget_bytes, region};
+    return r->options->stop != NULL && *r->options->stop != 0;
+}
+
+/* Leaves the choices as far cut as helped. */
+static void cut_until_placed(struct refit *r, struct atp_plan *plan, struct assemble_result *result)
+{
+    const struct problem *problem = r->problem;
+    struct region *region = r->region;
     uint32_t *tight_before = REGION_NEW(region, uint32_t, (size_t)problem->model->step_count + 2);
     uint32_t *candidates = REGION_NEW(region, uint32_t, CANDIDATES_MAX + 1);
-    for (uint32_t round = 0; round < ROUNDS_MAX && (stop == NULL || *stop == 0); round++) {
-        if (!try_choices(&r, PLACE_WORK, out_plan, out_result).is_legal || out_result->fits) {
+    for (uint32_t round = 0; round < ROUNDS_MAX && !is_stopped(r); round++) {
+        if (!try_choices(r, r->options->place_work, plan, result).is_legal || result->fits) {
             return;
         }
         struct trial best = {0};
         uint64_t limit = problem->arena_capacity;
-        uint64_t lacking = out_result->arena_bytes > limit ? out_result->arena_bytes - limit : 0;
-        mark_tight_steps(&r, lacking, tight_before);
-        uint32_t count = list_candidates(&r, tight_before, candidates);
-        uint32_t cut = find_cut(&r, candidates, count, &best);
+        uint64_t lacking = result->arena_bytes > limit ? result->arena_bytes - limit : 0;
+        mark_tight_steps(r, lacking, tight_before);
+        uint32_t count = list_candidates(r, tight_before, candidates);
+        uint32_t cut = find_cut(r, candidates, count, &best);
         if (cut == ATP_NONE) {
             return;
         }
-        choices[cut] = CHOICE_SWAP;
+        r->choices[cut] = CHOICE_SWAP;
     }
 }
 
-void refit_with_barriers(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
-                         struct region *region, struct atp_plan *out_plan,
-                         struct assemble_result *out_result)
+/* With copies that are serial, no two ops share a residence then, and every op's fit in any order:
+ * there is a plan wherever the largest working set fits. */
+static void cut_all(struct refit *r)
 {
-    struct refit r = {problem, schedule_create(problem, region), choices, budget_bytes, region};
+    const struct problem *problem = r->problem;
     for (uint32_t a = 0; a < problem->access_count; a++) {
         const struct access *access = &problem->accesses[a];
-        bool may_leave =
-            access->has_next && problem->profile->pins[access->tensor] != PROFILE_PIN_KEEP;
-        choices[a] = may_leave ? CHOICE_SWAP : CHOICE_KEEP;
+        bool is_pinned = problem->profile->pins[access->tensor] != PROFILE_PIN_NONE;
+        if (!is_pinned && access->has_next) {
+            r->choices[a] = CHOICE_SWAP;
+        }
     }
-    schedule_set_barriers(r.schedule);
-    (void)try_choices(&r, 0, out_plan, out_result);
+}
+
+void refit(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
+           const struct refit_options *options, struct region *region, struct atp_plan *out_plan,
+           struct assemble_result *out_result)
+{
+    struct refit r = {problem, schedule_create(problem, region), choices, budget_bytes, options,
+                      region};
+    uint8_t *uncut = REGION_NEW(region, uint8_t, problem->access_count);
+    memcpy(uncut, choices, problem->access_count);
+    cut_until_placed(&r, out_plan, out_result);
+    if (out_result->fits) {
+        return;
+    }
+    schedule_set_serial(r.schedule);
+    memcpy(choices, uncut, problem->access_count);
+    cut_until_placed(&r, out_plan, out_result);
+    if (out_result->fits) {
+        return;
+    }
+    cut_all(&r);
+    (void)try_choices(&r, options->place_work, out_plan, out_result);
 }

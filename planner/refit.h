@@ -16,17 +16,17 @@
 #include "problem.h"
 #include "region.h"
 
-/* Changes `choices` (one per access, feasible) gap by gap to swap, each time the one that lowers
- * the arena most, until the plan can be placed, nothing helps or `stop` (NULL: none) is set. Fills
- * *out_plan and *out_result like assemble. */
-void refit(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
-           const volatile int *stop, struct region *region, struct atp_plan *out_plan,
-           struct assemble_result *out_result);
+struct refit_options {
+    uint64_t place_work;      /* of the exact placement search, per round */
+    const volatile int *stop; /* once set, only the last resort is tried; NULL: none */
+};
 
-/* The last resort, which always fits where the host arena and pins allow: every tensor leaves the
- * device after every step. Overwrites `choices`. */
-void refit_with_barriers(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
-                         struct region *region, struct atp_plan *out_plan,
-                         struct assemble_result *out_result);
+/* Changes `choices` (one per access, feasible) gap by gap to swap, each time the one that lowers
+ * the arena most, until the plan can be placed. Where nothing is pinned and the host has room,
+ * there is always a plan in the end, if a slow one. Fills *out_plan and *out_result like assemble.
+ */
+void refit(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
+           const struct refit_options *options, struct region *region, struct atp_plan *out_plan,
+           struct assemble_result *out_result);
 
 #endif

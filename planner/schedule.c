@@ -100,9 +100,9 @@ const struct timeline *schedule_timeline(struct schedule *schedule, bool with_ac
     return &schedule->timeline;
 }
 
-void schedule_set_barriers(struct schedule *schedule)
+void schedule_set_serial(struct schedule *schedule)
 {
-    schedule->barriers = true;
+    schedule->is_serial = true;
 }
 
 const int64_t *schedule_copy_out_ns(const struct schedule *schedule)

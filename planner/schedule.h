@@ -96,9 +96,9 @@ const struct sequence *schedule_sequence(struct schedule *schedule, const uint8_
  * it needs: the time then says what it would take with that much memory. */
 const struct timeline *schedule_timeline(struct schedule *schedule, bool with_actions);
 
-/* From here on, nothing is prefetched and every eviction is waited for before the next op: with
- * every gap a swap, an op then has the arena to itself. */
-void schedule_set_barriers(struct schedule *schedule);
+/* From now on no copy lies in the way of another tensor: what has left is gone before the next op
+ * brings anything in, and nothing comes in before its op. Slow, and the easiest to place. */
+void schedule_set_serial(struct schedule *schedule);
 
 /* Nanoseconds of one copy of a tensor each way. */
 const int64_t *schedule_copy_out_ns(const struct schedule *schedule);

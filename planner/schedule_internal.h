@@ -23,6 +23,7 @@ struct schedule {
     const uint32_t *writer_steps;
     const int64_t *copy_out_ns, *copy_in_ns; /* per tensor */
     uint32_t op_capacity, residence_capacity;
+    bool is_serial;
 
     /* sequence */
     struct sequence sequence;
@@ -35,7 +36,6 @@ struct schedule {
 
     /* timeline: per residence unless said otherwise */
     struct timeline timeline;
-    bool barriers;
     int64_t *op_start_ns;               /* per op, without stalls */
     uint32_t *begin_first, *begin_list; /* residences by first op */
     uint32_t *end_first, *end_list;     /* residences by last op */

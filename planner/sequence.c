@@ -86,6 +86,7 @@ static bool append_op(struct schedule *s, uint32_t step, bool is_rerun)
             residence->ready_op = op;
             state->version = access->version;
         }
+        residence->version = state->version;
         if (is_rerun) {
             note_touched(s, access->tensor);
         }
@@ -209,8 +210,12 @@ static void apply_choice(struct schedule *s, uint32_t tensor, uint32_t gap, bool
         kind = access->has_next ? CHOICE_SWAP : CHOICE_KEEP;
     }
     if (again) {
-        bool is_right = s->state[tensor].version == access->version;
-        if (is_right && (access->has_next ? !(choice & CHOICE_AGAIN) : kind == CHOICE_KEEP)) {
+        uint32_t version = s->state[tensor].version;
+        bool is_right = version == access->version;
+        /* An older version is what the later writers rerun on. */
+        bool is_start = version < access->version && kind == CHOICE_KEEP;
+        bool is_held = access->has_next ? !(choice & CHOICE_AGAIN) : kind == CHOICE_KEEP;
+        if ((is_right || is_start) && is_held) {
             return;
         }
         close_residence(s, tensor, false);

@@ -229,12 +229,9 @@ static enum atp_status search_until_placed(struct solver *s, const struct relax_
     assemble_choices(s, found.choices, &placed);
     search_lower(s, relaxed, found.choices, &placed);
     if (!placed.fits) {
-        refit(&s->problem, found.choices, s->options->budget_bytes, s->options->stop, s->region,
+        struct refit_options refit_options = {20000, s->options->stop};
+        refit(&s->problem, found.choices, s->options->budget_bytes, &refit_options, s->region,
               s->plan, &placed);
-    }
-    if (!placed.fits) {
-        refit_with_barriers(&s->problem, found.choices, s->options->budget_bytes, s->region,
-                            s->plan, &placed);
     }
     if (!placed.fits) {
         return atp_fail(err, ATP_ERR_INFEASIBLE,

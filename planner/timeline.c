@@ -135,7 +135,7 @@ static void plan_restores(struct schedule *s)
         int64_t start = end - s->copy_in_ns[residence->tensor];
         uint32_t earliest = sequence->residences[s->previous[r]].last_op + 1;
         uint32_t op = residence->first_op;
-        while (op > earliest && s->op_start_ns[op] > start &&
+        while (!s->is_serial && op > earliest && s->op_start_ns[op] > start &&
                s->planned_bytes[op - 1] + bytes <= op_limit(s, op - 1)) {
             op--;
             s->planned_bytes[op] += bytes;
@@ -266,6 +266,18 @@ static bool make_room(struct player *p, uint64_t bytes, bool no_stall)
     return true;
 }
 
+/* Waits for every eviction of what is no longer in use. */
+static void drain(struct player *p)
+{
+    struct schedule *s = p->s;
+    while (p->heap_count > 0 && s->sequence.residences[s->heap[0]].last_op < p->op) {
+        issue_evict(p);
+    }
+    for (uint32_t r = find_releasable(p); r != ATP_NONE; r = find_releasable(p)) {
+        wait_evicted(p, r);
+    }
+}
+
 /* The host copy must be complete, and the device bytes of its eviction released. */
 static bool make_copy_ready(struct player *p, uint32_t copy, bool no_stall)
 {
@@ -313,17 +325,6 @@ static void issue_copies(struct player *p)
             break;
         }
         p->issue_next++;
-    }
-}
-
-static void wait_for_all(struct player *p)
-{
-    uint32_t r;
-    while (p->heap_count > 0) {
-        issue_evict(p);
-    }
-    while ((r = find_releasable(p)) != ATP_NONE) {
-        wait_evicted(p, r);
     }
 }
 
@@ -395,11 +396,10 @@ void timeline_build(struct schedule *s, bool with_actions)
     plan_restores(s);
     struct player p = {.s = s, .with_actions = with_actions};
     for (p.op = 0; p.op < s->sequence.op_count; p.op++) {
-        if (s->barriers) {
-            wait_for_all(&p);
-        } else {
-            issue_copies(&p);
+        if (s->is_serial) {
+            drain(&p);
         }
+        issue_copies(&p);
         if (!bring_in(&p)) {
             return;
         }
