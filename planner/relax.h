@@ -11,6 +11,8 @@
 #include "problem.h"
 #include "region.h"
 
+struct certificate;
+
 /* Shares in [0, 1] per gap (indexed by access id): how much of the tensor the relaxation keeps,
  * swaps and recomputes there. Gaps that the program left out (tiny tensors, no idle step, memory
  * never short) have keep = 1. */
@@ -18,8 +20,10 @@ struct relax_solution {
     int64_t bound_ns; /* proven: no program that atp_plan_check accepts for this model, budget and
                          clock is faster. problem.compute_ns at least */
     double *keep, *swap, *recompute;
-    uint32_t row_count, column_count; /* given to GLPK */
-    uint64_t iterations;              /* simplex iterations spent */
+    uint32_t row_count, column_count;      /* given to GLPK */
+    uint64_t iterations;                   /* simplex iterations spent */
+    const struct certificate *certificate; /* proves the bound without a solver (certificate.h);
+                                              NULL: the bound is compute_ns, which needs no proof */
 };
 
 /* Work limits are counted, never timed. */

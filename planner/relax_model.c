@@ -326,8 +326,11 @@ static void add_intervals(struct relax_model *model, const uint32_t *horizons, u
         uint32_t count = list_borders(model, s, horizons[s], borders);
         for (uint32_t i = 0; i + 1 < count; i++) {
             if (borders[i] < borders[i + 1] && is_useful(model, s, borders[i], borders[i + 1])) {
-                model->intervals[model->interval_count++] = (struct relax_interval){
-                    .first = borders[i], .end = borders[i + 1], .column = ATP_NONE};
+                model->intervals[model->interval_count++] =
+                    (struct relax_interval){.first = borders[i],
+                                            .end = borders[i + 1],
+                                            .column = ATP_NONE,
+                                            .later = ATP_NONE};
             }
         }
     }

@@ -20,7 +20,7 @@
 /* Counted work at effort 1, chosen for some ten seconds on one core of 2020. */
 #define SEARCH_WORK      UINT64_C(100000000)
 #define SIMPLEX_WORK     UINT64_C(50000)
-#define PLACE_WORK       UINT64_C(2000000)
+#define PLACE_WORK       UINT64_C(100000)
 #define PLACE_ROUNDS_MAX 6U
 
 struct solver {

@@ -319,6 +319,11 @@ static void set_values(const struct trace *t)
             set(t, m->intervals[i].column,
                 reruns_in(t, s, m->intervals[i].first, m->intervals[i].end));
         }
+        double later = 0;
+        for (uint32_t i = m->step_first_interval[s + 1]; i-- > m->step_first_interval[s];) {
+            later = fmax(later, share(t, m->intervals[i].column));
+            set(t, m->intervals[i].later, later);
+        }
     }
 }
 

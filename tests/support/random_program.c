@@ -26,7 +26,7 @@ struct device {
 struct walk {
     const struct problem *problem;
     const struct atp_model *model;
-    struct random_source *random;
+    struct random *random;
     struct device *devices;
     uint64_t *offsets; /* per tensor; step workspaces behind them */
     uint64_t limit, live, peak;
@@ -126,7 +126,7 @@ static bool push_out(struct walk *w, uint32_t tensor, bool matters)
         return false;
     }
     if (d->flight == FLIGHT_NONE && d->version != NO_VERSION && d->host_version != d->version &&
-        matters && (!can_remake(w, tensor, d->version) || random_percent(w->random, w->evicts))) {
+        matters && (!can_remake(w, tensor, d->version) || random_chance(w->random, w->evicts))) {
         if (!begin_evict(w, tensor)) {
             return false;
         }
@@ -140,7 +140,7 @@ static bool push_out(struct walk *w, uint32_t tensor, bool matters)
 static uint32_t pick_victim(struct walk *w)
 {
     uint32_t best = ATP_NONE, best_step = 0, seen = 0;
-    bool farthest = random_percent(w->random, w->farthest);
+    bool farthest = random_chance(w->random, w->farthest);
     for (uint32_t t = 0; t < w->model->tensor_count; t++) {
         const struct device *d = &w->devices[t];
         if (!d->present || d->held > 0 || bytes_of(w, t) == 0) {
@@ -165,7 +165,7 @@ static bool make_room(struct walk *w, uint64_t bytes)
         if (victim == ATP_NONE) {
             return false;
         }
-        bool matters = is_wanted(w, victim) || random_percent(w->random, 10);
+        bool matters = is_wanted(w, victim) || random_chance(w->random, 10);
         if (!push_out(w, victim, matters)) {
             return false;
         }
@@ -211,7 +211,7 @@ static bool bring(struct walk *w, uint32_t tensor, uint32_t version, bool to_wri
     if (!d->present) {
         bool remake = can_remake(w, tensor, version) && depth < DEPTH_MAX;
         bool restore =
-            d->host_version == version && (!remake || random_percent(w->random, w->restores));
+            d->host_version == version && (!remake || random_chance(w->random, w->restores));
         if (!restore && !remake) {
             return false;
         }
@@ -302,17 +302,17 @@ static bool act_early(struct walk *w)
         struct device *d = &w->devices[t];
         bool wanted = is_wanted(w, t);
         uint32_t a = next_access(w, t);
-        if (d->present && !wanted && random_percent(w->random, w->early_free)) {
+        if (d->present && !wanted && random_chance(w->random, w->early_free)) {
             if (!push_out(w, t, false)) {
                 return false;
             }
         } else if (d->present && d->flight == FLIGHT_NONE && d->version != NO_VERSION &&
-                   d->host_version != d->version && random_percent(w->random, w->early_evict)) {
+                   d->host_version != d->version && random_chance(w->random, w->early_evict)) {
             if (!begin_evict(w, t)) {
                 return false;
             }
         } else if (d->present && d->flight == FLIGHT_EVICT &&
-                   random_percent(w->random, w->lazy_wait)) {
+                   random_chance(w->random, w->lazy_wait)) {
             release(w, t);
             if (!emit(w, ATP_OP_EVICTED, t, 0)) {
                 return false;
@@ -321,13 +321,13 @@ static bool act_early(struct walk *w)
                    needs_contents(&w->problem->accesses[a]) &&
                    w->problem->accesses[a].read_version == d->host_version &&
                    w->live + bytes_of(w, t) <= w->limit &&
-                   random_percent(w->random, w->early_restore)) {
+                   random_chance(w->random, w->early_restore)) {
             if (!begin_restore(w, t)) {
                 return false;
             }
         } else if (d->present && d->version != NO_VERSION && d->flight == FLIGHT_NONE &&
                    d->host_version == d->version && wanted &&
-                   random_percent(w->random, w->early_free / 2)) {
+                   random_chance(w->random, w->early_free / 2)) {
             if (!push_out(w, t, true)) {
                 return false;
             }
@@ -371,7 +371,7 @@ static bool walk_steps(struct walk *w)
         if (!act_early(w) || !do_step(w, w->next_step, false, 0)) {
             return false;
         }
-        if (random_percent(w->random, 5)) {
+        if (random_chance(w->random, 5)) {
             uint32_t step = random_below(w->random, w->next_step + 1);
             const struct atp_step *s = &w->model->steps[step];
             if (s->phase == ATP_PHASE_FORWARD && !s->rerun_never && step < w->next_step &&
@@ -389,11 +389,10 @@ static bool walk_steps(struct walk *w)
 }
 
 bool random_program_build(const struct problem *problem, uint64_t limit_bytes,
-                          struct random_source *random, struct region *region,
-                          struct atp_plan *out_plan)
+                          struct random *random, struct region *region, struct atp_plan *out_plan)
 {
     const struct atp_model *model = problem->model;
-    bool greedy = random_percent(random, 60);
+    bool greedy = random_chance(random, 60);
     struct walk walk = {
         .problem = problem,
         .model = model,
@@ -452,10 +451,10 @@ static void take(struct draft *draft, uint32_t at)
     memmove(draft->items + at, draft->items + at + 1, (draft->count - at) * sizeof(*draft->items));
 }
 
-static void move_one(struct draft *draft, struct random_source *random)
+static void move_one(struct draft *draft, struct random *random)
 {
     uint32_t from = random_below(random, draft->count);
-    uint32_t reach = random_percent(random, 70) ? 4 : 40;
+    uint32_t reach = random_chance(random, 70) ? 4 : 40;
     uint32_t low = from > reach ? from - reach : 0;
     uint32_t high = from + reach < draft->count ? from + reach : draft->count - 1;
     struct atp_instruction moved = draft->items[from];
@@ -477,7 +476,7 @@ static uint32_t next_on(const struct draft *draft, uint32_t at)
 }
 
 /* Takes out a rerun, or an instruction on a tensor and what follows it on the same tensor. */
-static void take_some(struct draft *draft, struct random_source *random)
+static void take_some(struct draft *draft, struct random *random)
 {
     uint32_t at = random_below(random, draft->count), left = 1 + random_below(random, 4);
     if (draft->items[at].op == ATP_OP_RERUN) {
@@ -491,15 +490,15 @@ static void take_some(struct draft *draft, struct random_source *random)
     }
 }
 
-static uint32_t later(const struct draft *draft, uint32_t at, struct random_source *random)
+static uint32_t later(const struct draft *draft, uint32_t at, struct random *random)
 {
     uint32_t left = draft->count - at;
-    uint32_t reach = random_percent(random, 60) && left > 6 ? 6 : left;
+    uint32_t reach = random_chance(random, 60) && left > 6 ? 6 : left;
     return at + random_below(random, reach + 1);
 }
 
 /* Sends a tensor away and brings it back, by copies, by a copy made before, or by a rerun. */
-static void send_away(const struct walk *w, struct draft *draft, struct random_source *random)
+static void send_away(const struct walk *w, struct draft *draft, struct random *random)
 {
     uint32_t tensor = random_below(random, w->model->tensor_count), way = random_below(random, 3);
     uint32_t at = random_below(random, draft->count);
@@ -524,7 +523,7 @@ static void send_away(const struct walk *w, struct draft *draft, struct random_s
 }
 
 /* Another way back for a tensor that is away: restore for rerun or the reverse. */
-static void change_way(const struct walk *w, struct draft *draft, struct random_source *random)
+static void change_way(const struct walk *w, struct draft *draft, struct random *random)
 {
     uint32_t at = random_below(random, draft->count);
     struct atp_instruction *in = &draft->items[at];
@@ -575,8 +574,7 @@ static int64_t judge(const struct walk *w, struct atp_plan *plan, const struct d
 }
 
 int64_t random_program_improve(const struct problem *problem, uint64_t limit_bytes, uint32_t tries,
-                               struct random_source *random, struct region *region,
-                               struct atp_plan *plan)
+                               struct random *random, struct region *region, struct atp_plan *plan)
 {
     struct walk walk = {.problem = problem, .model = problem->model, .limit = limit_bytes};
     size_t room = (size_t)plan->instruction_count + 6 * (size_t)tries + 8;
