@@ -88,7 +88,9 @@ static bool try_level(struct maker *m, uint32_t level, struct baseline *out)
 {
     const struct problem *problem = m->problem;
     memcpy(m->choices, m->input.plain, problem->access_count);
-    m->policy->fill(&m->input, level, m->choices);
+    if (m->policy->fill != NULL) {
+        m->policy->fill(&m->input, level, m->choices);
+    }
     for (uint32_t t = 0; t < problem->model->tensor_count; t++) {
         if (m->is_held[t]) {
             (void)hold(m, t);

@@ -146,13 +146,6 @@ static uint32_t three_levels(struct policy_input *input)
     return 2;
 }
 
-static void fill_keep(const struct policy_input *input, uint32_t level, uint8_t *choices)
-{
-    (void)input;
-    (void)level;
-    (void)choices;
-}
-
 static void fill_recompute(const struct policy_input *input, uint32_t level, uint8_t *choices)
 {
     uint8_t choice = level == 0 ? CHOICE_RECOMPUTE : CHOICE_RECOMPUTE | CHOICE_AGAIN;
@@ -388,7 +381,7 @@ static uint32_t order_by_size(struct policy_input *input)
 }
 
 const struct policy POLICIES[POLICY_COUNT] = {
-    {"keep-all", false, one_level, fill_keep},
+    {"keep-all", false, one_level, NULL},
     {"recompute-all", false, two_levels, fill_recompute},
     {"checkpoint-sqrt", false, one_level, fill_sqrt},
     {"checkpoint-best", true, segment_levels, fill_segments_at},

@@ -38,7 +38,7 @@ struct policy {
     bool fastest; /* takes the fastest level that fits; else the first */
     /* Called once before `fill`; may sort the gaps. Returns the highest level. */
     uint32_t (*prepare)(struct policy_input *input);
-    /* `choices` holds `plain`. */
+    /* `choices` holds `plain`. NULL: that is all. */
     void (*fill)(const struct policy_input *input, uint32_t level, uint8_t *choices);
 };
 

@@ -17,8 +17,8 @@
 #include "run_tests.h"
 #include "schedule.h"
 
-#define BYTES   100U
-#define STEP_NS 1000
+#define BYTES   UINT64_C(100)
+#define STEP_NS INT64_C(1000)
 #define ROOMY   (UINT64_C(1) << 40)
 
 static struct region *region;
@@ -253,7 +253,7 @@ END_TEST
 
 START_TEST(fits_more_in_larger_budgets)
 {
-    struct random_source random = {1};
+    struct random random = {1};
     for (uint32_t round = 0; round < 40; round++) {
         struct region_mark mark = region_mark(region);
         struct profile profile;
@@ -301,7 +301,7 @@ END_TEST
 /* What is said to fit is a plan, and takes the time that was said; or its tensors have no place. */
 START_TEST(makes_plans_that_are_proved)
 {
-    struct random_source random = {2};
+    struct random random = {2};
     uint32_t made = 0, fitting = 0;
     for (uint32_t round = 0; round < 60; round++) {
         struct region_mark mark = region_mark(region);

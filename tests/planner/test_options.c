@@ -176,6 +176,8 @@ START_TEST(names_every_flag_in_the_help_of_its_commands)
           "-q", "--time-limit SECONDS", "-v"}},
         {COMMAND_CHECK, {"--profile PROFILE", "--batch NUMBER", "--max-gap PERCENT", "-q"}},
         {COMMAND_SHOW, {"--width NUMBER", "--no-color"}},
+        {COMMAND_COMPARE, {"--budget SIZE", "--batch NUMBER", "--csv"}},
+        {COMMAND_SWEEP, {"--points NUMBER", "--effort NUMBER", "--csv"}},
         {COMMAND_NONE, {"--help", "--version"}},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
