@@ -168,36 +168,62 @@ const char *baseline_verdict_name(enum baseline_verdict verdict)
     return names[verdict];
 }
 
+/* Choices of the same policy for another limit; NULL: it does not fit. */
+static const uint8_t *choose_again(const struct problem *problem, const char *name,
+                                   struct region *region)
+{
+    struct baseline_list list;
+    baseline_list_build(problem, region, &list);
+    for (uint32_t i = 0; i < list.count; i++) {
+        if (list.items[i].name == name) {
+            return list.items[i].verdict == BASELINE_FITS ? list.items[i].choices : NULL;
+        }
+    }
+    return NULL;
+}
+
 /* Copies in flight fill all memory that is left, which may leave no place for the next tensor: the
- * schedule is given a little less, as the planner does it. */
+ * policy is given a little less, as the planner does it. */
+static bool place(const struct problem *problem, const struct baseline *baseline,
+                  uint64_t budget_bytes, uint64_t place_work, struct region *region,
+                  struct atp_plan *out_plan)
+{
+    struct problem tighter = *problem;
+    struct schedule *schedule = schedule_create(&tighter, region);
+    const uint8_t *choices = baseline->choices;
+    for (uint32_t round = 0; round < PLACE_ROUNDS_MAX; round++) {
+        struct assemble_result placed;
+        const struct sequence *sequence = schedule_sequence(schedule, choices);
+        if (sequence->excess_bytes > 0) {
+            choices = choose_again(&tighter, baseline->name, region);
+            if (choices == NULL) {
+                return false;
+            }
+            sequence = schedule_sequence(schedule, choices);
+        }
+        const struct timeline *timeline = schedule_timeline(schedule, true);
+        assemble(&tighter, sequence, timeline, budget_bytes, place_work, region, out_plan, &placed);
+        if (placed.fits) {
+            return true;
+        }
+        uint64_t over = placed.arena_bytes - problem->arena_limit;
+        over += over / 8 + problem->alignment_bytes;
+        if (placed.arena_bytes <= problem->arena_limit || over >= tighter.arena_limit) {
+            return false; /* the host arena has no place, or there is nothing left to give up */
+        }
+        tighter.arena_limit = (tighter.arena_limit - over) & ~(problem->alignment_bytes - 1);
+    }
+    return false;
+}
+
 bool baseline_plan(const struct problem *problem, const struct baseline *baseline,
                    uint64_t budget_bytes, uint64_t place_work, struct region *region,
                    struct atp_plan *out_plan)
 {
-    struct problem tighter = *problem;
-    struct schedule *schedule = schedule_create(&tighter, region);
-    bool fits = false;
-    for (uint32_t round = 0; baseline->verdict == BASELINE_FITS && !fits; round++) {
-        struct assemble_result placed;
-        const struct sequence *sequence = schedule_sequence(schedule, baseline->choices);
-        if (round == PLACE_ROUNDS_MAX || sequence->excess_bytes > 0) {
-            return false;
-        }
-        const struct timeline *timeline = schedule_timeline(schedule, true);
-        assemble(&tighter, sequence, timeline, budget_bytes, place_work, region, out_plan, &placed);
-        fits = placed.fits;
-        if (!fits && placed.arena_bytes <= problem->arena_limit) {
-            return false; /* the host arena has no place */
-        }
-        uint64_t over = fits ? 0 : placed.arena_bytes - problem->arena_limit;
-        over += over / 8 + problem->alignment_bytes;
-        if (over >= tighter.arena_limit) {
-            return false;
-        }
-        tighter.arena_limit = (tighter.arena_limit - over) & ~(problem->alignment_bytes - 1);
-    }
-    if (!fits || atp_simulate(out_plan, &problem->profile->clock, NULL, NULL, &out_plan->predicted,
-                              NULL) != ATP_OK) {
+    if (baseline->verdict != BASELINE_FITS ||
+        !place(problem, baseline, budget_bytes, place_work, region, out_plan) ||
+        atp_simulate(out_plan, &problem->profile->clock, NULL, NULL, &out_plan->predicted, NULL) !=
+            ATP_OK) {
         return false;
     }
     out_plan->predicted.bound_ns = problem->compute_ns;

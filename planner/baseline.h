@@ -67,8 +67,9 @@ void baseline_list_build(const struct problem *problem, struct region *region,
 /* "fits", "over budget", ... */
 const char *baseline_verdict_name(enum baseline_verdict verdict);
 
-/* The baseline as a plan with its predicted numbers (bound: the compute time). False when it does
- * not fit, or its tensors cannot be placed; *out_plan is then of no use. */
+/* The baseline as a plan with its predicted numbers (bound: the compute time). Where its tensors
+ * cannot be placed, the policy is told a lower limit, a few times. False when it does not fit or
+ * cannot be placed; *out_plan is then of no use. */
 bool baseline_plan(const struct problem *problem, const struct baseline *baseline,
                    uint64_t budget_bytes, uint64_t place_work, struct region *region,
                    struct atp_plan *out_plan);

@@ -263,23 +263,29 @@ static void fill_segments(const struct policy_input *input, uint32_t segment_cou
     region_reset(input->region, mark);
 }
 
+static uint32_t sqrt_segments(const struct policy_input *input)
+{
+    return (uint32_t)lround(sqrt(input->forward_count));
+}
+
 static void fill_sqrt(const struct policy_input *input, uint32_t level, uint8_t *choices)
 {
     (void)level;
-    fill_segments(input, (uint32_t)lround(sqrt(input->forward_count)), choices);
+    fill_segments(input, sqrt_segments(input), choices);
 }
 
-/* 1, 2, 3, 4, 6, 8, 12, ... segments. */
+/* 1 to 16 segments, then four numbers an octave: 20, 24, 28, 32, 40, ... */
 static uint32_t segments_at(uint32_t level)
 {
-    uint32_t power = UINT32_C(1) << (level + 1) / 2;
-    return level % 2 == 0 && level > 0 ? power + power / 2 : power;
+    uint32_t beyond = level - 16;
+    return level < 16 ? level + 1 : (20 + 4 * (beyond % 4)) << beyond / 4;
 }
 
+/* Level 0 is the number of checkpoint-sqrt, so that it is never better. */
 static uint32_t segment_levels(struct policy_input *input)
 {
     uint32_t level = 0;
-    while (level < 30 && segments_at(level + 1) <= input->forward_count) {
+    while (level < 100 && segments_at(level) <= input->forward_count) {
         level++;
     }
     return level;
@@ -287,7 +293,7 @@ static uint32_t segment_levels(struct policy_input *input)
 
 static void fill_segments_at(const struct policy_input *input, uint32_t level, uint8_t *choices)
 {
-    fill_segments(input, segments_at(level), choices);
+    fill_segments(input, level == 0 ? sqrt_segments(input) : segments_at(level - 1), choices);
 }
 
 /* ---- swap-inputs ---- */

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define PLACE_WORK UINT64_C(50000)
+#define PLACE_WORK UINT64_C(1000)
 
 /* What a policy, or the plan, comes to. */
 struct row {
