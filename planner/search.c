@@ -410,6 +410,32 @@ static void begin_from(struct search *s, enum start start, const struct relax_so
     }
 }
 
+static void walk(struct search *s, uint64_t work_end, double hot)
+{
+    double compute = (double)s->problem->compute_ns;
+    anneal(s, work_end, hot * compute, COLD * compute);
+}
+
+static void walk_all(struct search *s, const struct relax_solution *relaxed, struct region *region)
+{
+    const uint32_t count = s->problem->access_count;
+    const uint64_t begin = s->result->work, total = s->options->work_limit - begin;
+    uint8_t *origin = REGION_NEW(region, uint8_t, count);
+    memcpy(origin, s->choices, count);
+    double done = 0;
+    for (size_t i = 0; i < sizeof(legs) / sizeof(legs[0]) && !is_over(s); i++) {
+        enum start start = legs[i].start;
+        if (start == START_BEST && s->result->found) {
+            memcpy(s->choices, s->result->choices, count);
+        } else {
+            memcpy(s->choices, origin, count);
+            begin_from(s, start == START_RELAXED && relaxed == NULL ? START_KEEP : start, relaxed);
+        }
+        done += legs[i].share;
+        walk(s, begin + (uint64_t)(done * (double)total), legs[i].hot);
+    }
+}
+
 void search_run(const struct problem *problem, const struct relax_solution *relaxed,
                 const struct search_options *options, struct region *region,
                 struct search_result *out_result)
@@ -430,27 +456,11 @@ void search_run(const struct problem *problem, const struct relax_solution *rela
     if (s.candidate_count == 0 || is_optimal(&s)) {
         return;
     }
-    uint8_t *origin = REGION_NEW(region, uint8_t, problem->access_count);
-    memcpy(origin, s.choices, problem->access_count);
     if (options->start != NULL) {
         memcpy(s.choices, options->start, problem->access_count);
-        (void)judge(&s);
-    }
-    uint64_t begin = out_result->work;
-    double done = 0;
-    for (size_t i = 0; i < sizeof(legs) / sizeof(legs[0]) && !is_over(&s); i++) {
-        if (legs[i].start != START_BEST || !out_result->found) {
-            memcpy(s.choices, origin, problem->access_count);
-            begin_from(
-                &s, relaxed == NULL && legs[i].start == START_RELAXED ? START_KEEP : legs[i].start,
-                relaxed);
-        } else {
-            memcpy(s.choices, out_result->choices, problem->access_count);
-        }
-        done += legs[i].share;
-        uint64_t end = begin + (uint64_t)(done * (double)(options->work_limit - begin));
-        anneal(&s, end, legs[i].hot * (double)problem->compute_ns,
-               COLD * (double)problem->compute_ns);
+        walk(&s, options->work_limit, 5e-3);
+    } else {
+        walk_all(&s, relaxed, region);
     }
     if (out_result->found) {
         memcpy(s.choices, out_result->choices, problem->access_count);
