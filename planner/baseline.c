@@ -15,7 +15,7 @@
 
 #define GRID_POINTS      64U
 #define HOLD_ROUNDS_MAX  64U
-#define PLACE_ROUNDS_MAX 6U
+#define PLACE_ROUNDS_MAX 16U
 
 struct maker {
     const struct problem *problem;
@@ -206,12 +206,13 @@ static bool place(const struct problem *problem, const struct baseline *baseline
         if (placed.fits) {
             return true;
         }
-        uint64_t over = placed.arena_bytes - problem->arena_limit;
-        over += over / 8 + problem->alignment_bytes;
-        if (placed.arena_bytes <= problem->arena_limit || over >= tighter.arena_limit) {
-            return false; /* the host arena has no place, or there is nothing left to give up */
+        if (placed.arena_bytes <= problem->arena_capacity) {
+            return false; /* the host arena has no place */
         }
-        tighter.arena_limit = (tighter.arena_limit - over) & ~(problem->alignment_bytes - 1);
+        uint64_t over = placed.arena_bytes - problem->arena_capacity + problem->alignment_bytes;
+        uint64_t most = problem->arena_capacity / 20;
+        tighter.arena_limit -= over < most ? over : most;
+        tighter.arena_limit &= ~(problem->alignment_bytes - 1);
     }
     return false;
 }
