@@ -262,7 +262,8 @@ expect "a table of policies" 0 "^swap-recompute .* ms .* MB .* fits$" compare "$
 holds "and the plan" grep -q "^plan .* fits$" stdout
 holds "in 80 columns" sh -c '! grep -Eq "^.{81}" stdout'
 expect "as CSV" 0 "^policy,result,iteration_ns,overhead," compare "$tiny" --budget 75% --csv
-holds "with as many values in each line" sh -c 'test "$(sed "s/[^,]//g" stdout | sort -u)" = ",,,,,,,"'
+holds "with as many values in each line" awk -F, 'NF != 8 { exit 1 }' stdout
+# shellcheck disable=SC2016 # fields of awk
 holds "the plan is as fast as the fastest policy" awk -F, '
     $2 == "fits" && $1 != "plan" && (least == "" || $3 < least) { least = $3 }
     $1 == "plan" { plan = $3 }
@@ -276,8 +277,10 @@ expect "a table of budgets" 0 "^ *28.00 MB .* ms .* %  #*$" sweep "$tiny" --poin
 holds "up to all that is needed" grep -q "^ *40.00 MB *100.00 % *2.330 ms *0.00 %" stdout
 expect "as CSV" 0 "^budget_bytes,share,iteration_ns,overhead," sweep "$tiny" --points 4 --csv
 holds "with a line for each budget" test "$(grep -c '^[0-9]*,' stdout)" = 4
+# shellcheck disable=SC2016 # fields of awk
 holds "smaller budgets are no faster" awk -F, 'NR > 2 && ($1 >= budget || $3 < time) { exit 1 }
     NR > 1 { budget = $1; time = $3 }' stdout
+# shellcheck disable=SC2016 # fields of awk
 holds "and every time is above its bound" awk -F, 'NR > 1 && ($3 < $5 || $5 < 2330000) { exit 1 }' stdout
 expect "a sweep at another batch size" 0 "batch size 2" sweep "$tiny" --points 2 --batch 2
 

@@ -71,6 +71,14 @@ START_TEST(reads_every_flag_of_every_command)
     ck_assert_int_eq(o.command, COMMAND_SHOW);
     ck_assert_uint_eq(o.width, 120);
     ck_assert(o.no_color);
+    o = parse_good("compare p --budget 60% --csv");
+    ck_assert_int_eq(o.command, COMMAND_COMPARE);
+    ck_assert(o.csv && o.budget.is_share);
+    o = parse_good("sweep p --points 5");
+    ck_assert_int_eq(o.command, COMMAND_SWEEP);
+    ck_assert_uint_eq(o.points, 5);
+    ck_assert_uint_eq(parse_good("sweep p").points, 10);
+    ck_assert_str_eq(parse_good("p --budget 1 --report r.json").report, "r.json");
 }
 END_TEST
 
