@@ -8,7 +8,7 @@
 
 #include "assemble.h"
 #include "baseline_policy.h"
-#include "pins.h"
+#include "candidates.h"
 #include "schedule.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ struct maker {
 static void obey_pins(struct maker *m)
 {
     for (uint32_t a = 0; a < m->problem->access_count; a++) {
-        (void)pins_find(m->problem, a, &m->choices[a]);
+        (void)candidates_is_pinned(m->problem, a, &m->choices[a]);
     }
 }
 
@@ -44,7 +44,8 @@ static bool hold(struct maker *m, uint32_t tensor)
     m->is_held[tensor] = true;
     for (uint32_t a = problem->first_access[tensor]; a < problem->first_access[tensor + 1]; a++) {
         uint8_t pinned;
-        if (CHOICE_KIND(m->choices[a]) == CHOICE_RECOMPUTE && !pins_find(problem, a, &pinned)) {
+        if (CHOICE_KIND(m->choices[a]) == CHOICE_RECOMPUTE &&
+            !candidates_is_pinned(problem, a, &pinned)) {
             m->choices[a] = CHOICE_SWAP;
             changed = true;
         }

@@ -6,7 +6,7 @@
  */
 #include "baseline_policy.h"
 
-#include "pins.h"
+#include "candidates.h"
 #include "schedule.h"
 
 #include <math.h>
@@ -40,6 +40,16 @@ static const bool *find_tiny(const struct problem *problem, struct region *regio
     return is_tiny;
 }
 
+/* Idle from the forward pass, or from the beginning of the iteration, to a later phase. */
+static bool is_phase_gap(const struct problem *problem, uint32_t access)
+{
+    const struct access *a = &problem->accesses[access];
+    const struct atp_step *steps = problem->model->steps;
+    bool is_forward = a->step == ATP_NONE || steps[a->step].phase == ATP_PHASE_FORWARD;
+    return is_forward && a->has_next &&
+           steps[problem->accesses[access + 1].step].phase != ATP_PHASE_FORWARD;
+}
+
 static void find_gaps(struct policy_input *input)
 {
     const struct problem *problem = input->problem;
@@ -52,8 +62,8 @@ static void find_gaps(struct policy_input *input)
     for (uint32_t a = 0; a < problem->access_count; a++) {
         const struct access *access = &problem->accesses[a];
         uint8_t pinned;
-        if (!pins_is_phase_gap(problem, a) || input->is_tiny[access->tensor] ||
-            pins_find(problem, a, &pinned)) {
+        if (!is_phase_gap(problem, a) || input->is_tiny[access->tensor] ||
+            candidates_is_pinned(problem, a, &pinned)) {
             continue;
         }
         uint32_t end = problem->accesses[a + 1].step;

@@ -10,8 +10,9 @@
 
 #include <string.h>
 
-#define ROUNDS_MAX     24U
-#define CANDIDATES_MAX 32U
+#define ROUNDS_MAX     12U
+#define CANDIDATES_MAX 24U
+#define PLACE_WORK     UINT64_C(20000)
 
 struct refit {
     const struct problem *problem;
@@ -127,14 +128,14 @@ static uint32_t find_cut(struct refit *r, const uint32_t *candidates, uint32_t c
 }
 
 void refit(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
-           uint64_t place_work, struct region *region, struct atp_plan *out_plan,
+           const volatile int *stop, struct region *region, struct atp_plan *out_plan,
            struct assemble_result *out_result)
 {
     struct refit r = {problem, schedule_create(problem, region), choices, budget_bytes, region};
     uint32_t *tight_before = REGION_NEW(region, uint32_t, (size_t)problem->model->step_count + 2);
     uint32_t *candidates = REGION_NEW(region, uint32_t, CANDIDATES_MAX + 1);
-    for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
-        if (!try_choices(&r, place_work, out_plan, out_result).is_legal || out_result->fits) {
+    for (uint32_t round = 0; round < ROUNDS_MAX && (stop == NULL || *stop == 0); round++) {
+        if (!try_choices(&r, PLACE_WORK, out_plan, out_result).is_legal || out_result->fits) {
             return;
         }
         struct trial best = {0};
@@ -148,4 +149,19 @@ void refit(const struct problem *problem, uint8_t *choices, uint64_t budget_byte
         }
         choices[cut] = CHOICE_SWAP;
     }
+}
+
+void refit_with_barriers(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
+                         struct region *region, struct atp_plan *out_plan,
+                         struct assemble_result *out_result)
+{
+    struct refit r = {problem, schedule_create(problem, region), choices, budget_bytes, region};
+    for (uint32_t a = 0; a < problem->access_count; a++) {
+        const struct access *access = &problem->accesses[a];
+        bool may_leave =
+            access->has_next && problem->profile->pins[access->tensor] != PROFILE_PIN_KEEP;
+        choices[a] = may_leave ? CHOICE_SWAP : CHOICE_KEEP;
+    }
+    schedule_set_barriers(r.schedule);
+    (void)try_choices(&r, 0, out_plan, out_result);
 }

@@ -17,10 +17,16 @@
 #include "region.h"
 
 /* Changes `choices` (one per access, feasible) gap by gap to swap, each time the one that lowers
- * the arena most, until the plan can be placed or nothing helps. Fills *out_plan and *out_result
- * like assemble. */
+ * the arena most, until the plan can be placed, nothing helps or `stop` (NULL: none) is set. Fills
+ * *out_plan and *out_result like assemble. */
 void refit(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
-           uint64_t place_work, struct region *region, struct atp_plan *out_plan,
+           const volatile int *stop, struct region *region, struct atp_plan *out_plan,
            struct assemble_result *out_result);
+
+/* The last resort, which always fits where the host arena and pins allow: every tensor leaves the
+ * device after every step. Overwrites `choices`. */
+void refit_with_barriers(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
+                         struct region *region, struct atp_plan *out_plan,
+                         struct assemble_result *out_result);
 
 #endif

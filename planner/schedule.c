@@ -100,6 +100,11 @@ const struct timeline *schedule_timeline(struct schedule *schedule, bool with_ac
     return &schedule->timeline;
 }
 
+void schedule_set_barriers(struct schedule *schedule)
+{
+    schedule->barriers = true;
+}
+
 const int64_t *schedule_copy_out_ns(const struct schedule *schedule)
 {
     return schedule->copy_out_ns;

@@ -96,6 +96,10 @@ const struct sequence *schedule_sequence(struct schedule *schedule, const uint8_
  * it needs: the time then says what it would take with that much memory. */
 const struct timeline *schedule_timeline(struct schedule *schedule, bool with_actions);
 
+/* From here on, nothing is prefetched and every eviction is waited for before the next op: with
+ * every gap a swap, an op then has the arena to itself. */
+void schedule_set_barriers(struct schedule *schedule);
+
 /* Nanoseconds of one copy of a tensor each way. */
 const int64_t *schedule_copy_out_ns(const struct schedule *schedule);
 const int64_t *schedule_copy_in_ns(const struct schedule *schedule);

@@ -35,6 +35,7 @@ struct schedule {
 
     /* timeline: per residence unless said otherwise */
     struct timeline timeline;
+    bool barriers;
     int64_t *op_start_ns;               /* per op, without stalls */
     uint32_t *begin_first, *begin_list; /* residences by first op */
     uint32_t *end_first, *end_list;     /* residences by last op */

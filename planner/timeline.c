@@ -316,6 +316,17 @@ static void issue_copies(struct player *p)
     }
 }
 
+static void wait_for_all(struct player *p)
+{
+    uint32_t r;
+    while (p->heap_count > 0) {
+        issue_evict(p);
+    }
+    while ((r = find_releasable(p)) != ATP_NONE) {
+        wait_evicted(p, r);
+    }
+}
+
 static bool bring_in(struct player *p)
 {
     struct schedule *s = p->s;
@@ -384,7 +395,11 @@ void timeline_build(struct schedule *s, bool with_actions)
     plan_restores(s);
     struct player p = {.s = s, .with_actions = with_actions};
     for (p.op = 0; p.op < s->sequence.op_count; p.op++) {
-        issue_copies(&p);
+        if (s->barriers) {
+            wait_for_all(&p);
+        } else {
+            issue_copies(&p);
+        }
         if (!bring_in(&p)) {
             return;
         }
