@@ -18,7 +18,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define BAR_WIDTH 24
+#define BAR_WIDTH    24
+#define BAR_OVERHEAD 0.5 /* that fills it, at most */
 
 struct point {
     uint64_t budget_bytes;
@@ -148,13 +149,15 @@ static void print_csv(const struct sweep *s)
     }
 }
 
+/* Most budgets cost little and the least one much: a bar that would leave the picture is cut. */
 static void print_bar(double part)
 {
-    int length = (int)(part * BAR_WIDTH + 0.5);
+    int length = (int)((part < 1 ? part : 1) * BAR_WIDTH + 0.5);
+    (void)fputs(length > 0 ? "  " : "", stdout);
     for (int i = 0; i < length; i++) {
         (void)putchar('#');
     }
-    (void)putchar('\n');
+    (void)puts(part > 1 ? ">" : "");
 }
 
 static void print_text(const struct sweep *s)
@@ -164,11 +167,11 @@ static void print_text(const struct sweep *s)
         double one = s->points[i].has_plan ? overhead(s, &s->points[i]) : 0;
         most = one > most ? one : most;
     }
+    double widest = most < BAR_OVERHEAD ? most : BAR_OVERHEAD;
     (void)printf("%s at batch size %" PRIu64 ": compute %s, %s resident\n\n",
                  s->profile->model.name, s->profile->model.batch_size,
                  words_time(s->compute_ns).text, words_bytes(s->profile->resident_bytes).text);
-    (void)printf("%10s %9s %12s %10s %8s  overhead\n", "budget", "share", "time", "overhead",
-                 "gap");
+    (void)printf("%10s %9s %12s %10s %8s\n", "budget", "share", "time", "overhead", "gap");
     for (uint32_t i = s->count; i-- > 0;) {
         const struct point *point = &s->points[i];
         (void)printf("%10s", words_bytes(point->budget_bytes).text);
@@ -179,8 +182,8 @@ static void print_text(const struct sweep *s)
         }
         (void)printf(" %12s", words_time(point->iteration_ns).text);
         (void)printf(" %10s", words_percent(overhead(s, point)).text);
-        (void)printf(" %8s  ", words_gap(point->iteration_ns, point->bound_ns).text);
-        print_bar(most > 0 ? overhead(s, point) / most : 0);
+        (void)printf(" %8s", words_gap(point->iteration_ns, point->bound_ns).text);
+        print_bar(widest > 0 ? overhead(s, point) / widest : 0);
     }
 }
 
