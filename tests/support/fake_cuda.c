@@ -193,24 +193,27 @@ uint64_t fake_cuda_calls(const char *name)
 
 void fake_find_leaks(struct fake_state *state)
 {
+    const struct fake_options *options = &state->options;
+    bool is_gone = options->fails_from_then_on && options->failing_call > 0 &&
+                   state->report.call_count >= options->failing_call;
     for (struct fake_block *b = state->blocks; b != NULL; b = b->next) {
-        if (!b->is_dead) {
+        if (!b->is_dead && !is_gone) {
             fake_complain(state, FAKE_LEAK, "%llu bytes of %s memory", (unsigned long long)b->bytes,
                           b->is_pinned ? "pinned" : "device");
-            b->is_dead = true;
         }
+        b->is_dead = true;
     }
     for (struct fake_stream *s = state->streams; s != NULL; s = s->next) {
-        if (!s->is_dead) {
+        if (!s->is_dead && !is_gone) {
             fake_complain(state, FAKE_LEAK, "stream %u", s->agent);
-            s->is_dead = true;
         }
+        s->is_dead = true;
     }
     for (struct fake_event *e = state->events; e != NULL; e = e->next) {
-        if (!e->is_dead) {
+        if (!e->is_dead && !is_gone) {
             fake_complain(state, FAKE_LEAK, "an event");
-            e->is_dead = true;
         }
+        e->is_dead = true;
     }
     state->report.live_count = 0;
 }

@@ -69,7 +69,7 @@ struct fake_block {
 
 /* A piece of work, for the texts of races. */
 struct fake_work {
-    char label[24];
+    char label[32];
     uint32_t agent;
     uint64_t position; /* in its stream */
 };
@@ -124,7 +124,7 @@ void fake_issue(struct fake_state *state, const struct fake_stream *stream);
 /* The memory that has that byte, freed or not; NULL when there is none. */
 struct fake_block *fake_block_at(const struct fake_state *state, uintptr_t address);
 
-/* Everything that has no owner any more is a leak. */
+/* The primary context goes: everything that is left is a leak, unless the device went before. */
 void fake_find_leaks(struct fake_state *state);
 
 /* An access of the stream's newest job, or of the host when the stream is NULL. */
