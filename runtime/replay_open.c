@@ -202,8 +202,9 @@ static void drain(struct atp_replay *r)
 {
     void *streams[] = {r->compute, r->to_host, r->to_device};
     for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
-        if (streams[i] != NULL) {
-            /* A device that fails here has nothing left to run. */
+        /* A call may fail with the error of earlier work and not have waited; the next one does. A
+         * device that fails twice has nothing left to run. */
+        if (streams[i] != NULL && r->ops->stream_sync(r->backend, streams[i], NULL) != ATP_OK) {
             enum atp_status ignored = r->ops->stream_sync(r->backend, streams[i], NULL);
             (void)ignored;
         }
