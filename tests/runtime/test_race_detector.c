@@ -417,6 +417,28 @@ START_TEST(knows_what_was_learned_and_no_more)
 }
 END_TEST
 
+START_TEST(uses_the_number_of_an_agent_again_when_the_host_knows_its_work)
+{
+    struct race_detector *d = race_create();
+    struct race_conflict conflict;
+    uint32_t a = race_add_agent(d);
+    race_add_memory(d, 1000, 100);
+    race_tick(d, a);
+    ck_assert(!race_access(d, a, 1, 1000, 10, true, &conflict));
+    race_retire_agent(d, a);
+    uint32_t b = race_add_agent(d);
+    ck_assert_uint_ne(a, b);
+    race_tick(d, b);
+    ck_assert(race_access(d, b, 2, 1000, 10, true, &conflict));
+    race_learn(d, RACE_HOST, race_clock_of(d, a));
+    ck_assert_uint_eq(race_add_agent(d), a);
+    race_tick(d, a);
+    ck_assert(!race_access(d, a, 3, 1010, 10, true, &conflict));
+    ck_assert(race_access(d, b, 4, 1010, 10, false, &conflict));
+    race_destroy(d);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -447,6 +469,7 @@ int main(void)
         finds_a_context_that_is_not_current,
         splits_memory_where_accesses_begin_and_end,
         knows_what_was_learned_and_no_more,
+        uses_the_number_of_an_agent_again_when_the_host_knows_its_work,
         finds_nothing_in_a_right_swap,
     };
     return RUN_TESTS("race_detector", tests, NULL, NULL);

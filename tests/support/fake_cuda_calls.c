@@ -321,6 +321,7 @@ CUresult cuStreamDestroy(CUstream handle)
         return fake_end(state, CUDA_ERROR_INVALID_HANDLE);
     }
     stream->is_dead = true;
+    race_retire_agent(state->races, stream->agent);
     state->report.live_count--;
     return fake_end(state, result);
 }

@@ -29,6 +29,7 @@ struct memory {
 
 struct race_detector {
     uint32_t agent_count;
+    bool is_retired[RACE_AGENTS_MAX];
     struct race_clock clocks[RACE_AGENTS_MAX];
     struct memory *memories;
 };
@@ -68,12 +69,25 @@ void race_destroy(struct race_detector *d)
     free(d);
 }
 
+/* A number used again goes on with its clock. What its last owner did and knew is known to the
+ * host, and so to whatever the host gives the new one to do. */
 uint32_t race_add_agent(struct race_detector *d)
 {
+    for (uint32_t a = 0; a < d->agent_count; a++) {
+        if (d->is_retired[a] && d->clocks[RACE_HOST].at[a] >= d->clocks[a].at[a]) {
+            d->is_retired[a] = false;
+            return a;
+        }
+    }
     if (d->agent_count == RACE_AGENTS_MAX) {
         abort();
     }
     return d->agent_count++;
+}
+
+void race_retire_agent(struct race_detector *d, uint32_t agent)
+{
+    d->is_retired[agent] = true;
 }
 
 void race_add_memory(struct race_detector *d, uintptr_t address, uint64_t bytes)

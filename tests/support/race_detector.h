@@ -33,8 +33,10 @@ struct race_conflict {
 struct race_detector *race_create(void);
 void race_destroy(struct race_detector *detector);
 
-/* Returns the new agent. It knows nothing. */
+/* Returns the new agent. It knows nothing that the host does not know. */
 uint32_t race_add_agent(struct race_detector *detector);
+/* The agent does no more work. Its number may be used again once the host knows all of it. */
+void race_retire_agent(struct race_detector *detector, uint32_t agent);
 
 /* Bytes to watch; they lie apart from all others that were ever added. */
 void race_add_memory(struct race_detector *detector, uintptr_t address, uint64_t bytes);
