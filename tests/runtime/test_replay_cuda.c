@@ -305,7 +305,7 @@ static uint64_t survive(const struct plan_builder *b, struct fake_options option
 {
     struct rig r;
     rig_start(&r, &b->plan.model, &options);
-    r.options.record = true;
+    r.options.record = r.options.report = true;
     if (!live(&r, b)) {
         ck_assert_ptr_nonnull(strstr(r.err.text, "CUDA"));
     }
