@@ -2,8 +2,8 @@
  *
  * The fake driver as a libcuda.so.1 for any program: a session from load to exit, with random
  * delays of up to ATP_FAKE_DELAY_US microseconds from ATP_FAKE_SEED. The wait numbered
- * ATP_FAKE_LOST_WAIT does nothing. Faults are printed at the end, and make the program fail. Waits for events that were never recorded are legal CUDA, so they are
- * none.
+ * ATP_FAKE_LOST_WAIT does nothing. Faults are printed at the end, and make the program fail. Waits
+ * for events that were never recorded are legal CUDA, so they are none.
  */
 #include <stdio.h>
 #include <stdlib.h>
