@@ -6,7 +6,7 @@
  * time that its blocks cover and their highest top, so that a query walks upwards, skips runs that
  * cannot matter, and stops at the first gap. An attempt costs O(n * (n / RUN_MAX + k)), k being the
  * blocks looked at per query: those live at the same time below the gap and their neighbours in the
- * list. For 20,000 blocks of a training iteration that is some tens of milliseconds.
+ * list. An attempt at 20,000 blocks with long lives takes some tenths of a second.
  *
  * No single order is good for all inputs, so several are tried. After them, orders learn: a block
  * that ended above the target moves ahead of the others in the next attempt, further each time.
@@ -71,7 +71,7 @@ static void shelf_split(struct shelf *shelf, uint32_t at)
     run_summarize(low);
     run_summarize(high);
     memmove(shelf->runs + at + 2, shelf->runs + at + 1,
-            (shelf->run_count - at - 1) * sizeof(shelf->runs[0]));
+            (shelf->run_count - at - 1) * sizeof(struct run *));
     shelf->runs[at + 1] = high;
     shelf->run_count++;
 }
@@ -300,7 +300,7 @@ static void blame_high_blocks(struct attempt *attempt, uint64_t target_bytes)
 static void improve(struct attempt *attempt, enum base_order base, bool tight,
                     uint64_t target_bytes, struct place_work *io_work)
 {
-    const uint32_t rounds = 16;
+    const uint32_t rounds = 32;
     ranks_fill(attempt->part, base, attempt->ranks);
     for (uint32_t i = 0; i < rounds && io_work->spent < io_work->limit; i++) {
         attempt->steps = 0;
@@ -313,6 +313,24 @@ static void improve(struct attempt *attempt, enum base_order base, bool tight,
     }
 }
 
+/* More orders are not worth their time: many steps were taken and half a percent is missing. */
+static bool is_enough(const struct attempt *attempt, uint64_t target_bytes)
+{
+    const uint64_t many_steps = UINT64_C(1) << 27;
+    return attempt->best_height <= target_bytes ||
+           (attempt->steps > many_steps &&
+            attempt->best_height - target_bytes <= target_bytes / 200);
+}
+
+/* Search is the better way for few blocks, and none for many. */
+static uint64_t share_of(uint64_t work, uint32_t count)
+{
+    if (count > PLACE_SEARCH_COUNT_MAX) {
+        return work;
+    }
+    return count > 400 ? work / 2 : work / 8;
+}
+
 uint64_t place_greedy(const struct place_part *part, uint64_t target_bytes,
                       struct place_work *io_work, struct region *region, uint64_t *offsets)
 {
@@ -321,22 +339,22 @@ uint64_t place_greedy(const struct place_part *part, uint64_t target_bytes,
                               .ranks = REGION_NEW(region, struct rank, part->count),
                               .order = REGION_NEW(region, uint32_t, part->count),
                               .offsets = REGION_NEW(region, uint64_t, part->count),
-                              .best_offsets = offsets,
+                              .best_offsets = REGION_NEW(region, uint64_t, part->count),
                               .best_height = UINT64_MAX};
-    for (int tight = 0; tight < 2; tight++) {
-        for (int base = 0; base < BASE_ORDER_COUNT; base++) {
-            ranks_fill(part, (enum base_order)base, attempt.ranks);
-            if (attempt_run(&attempt, tight != 0) <= target_bytes) {
-                return attempt.best_height;
-            }
-        }
+    for (int i = 0; i < 2 * BASE_ORDER_COUNT && !is_enough(&attempt, target_bytes); i++) {
+        ranks_fill(part, (enum base_order)(i % BASE_ORDER_COUNT), attempt.ranks);
+        (void)attempt_run(&attempt, i >= BASE_ORDER_COUNT);
     }
-    struct place_work share = {.limit = (io_work->limit - io_work->spent) / 4};
-    for (int tight = 0; tight < 2 && attempt.best_height > target_bytes; tight++) {
-        for (int base = 0; base < BASE_ORDER_COUNT && attempt.best_height > target_bytes; base++) {
-            improve(&attempt, (enum base_order)base, tight != 0, target_bytes, &share);
-        }
+    uint64_t left = io_work->limit > io_work->spent ? io_work->limit - io_work->spent : 0;
+    const uint64_t share = share_of(left, part->count);
+    struct place_work work = {0};
+    for (int i = 0; i < 2 * BASE_ORDER_COUNT && attempt.best_height > target_bytes; i++) {
+        /* Each order gets a third of what is left: the first ones are the better ones. */
+        work.limit = work.spent < share ? work.spent + (share - work.spent) / 3 : 0;
+        improve(&attempt, (enum base_order)(i % BASE_ORDER_COUNT), i >= BASE_ORDER_COUNT,
+                target_bytes, &work);
     }
-    io_work->spent += share.spent;
+    io_work->spent += work.spent;
+    memcpy(offsets, attempt.best_offsets, part->count * sizeof(*offsets));
     return attempt.best_height;
 }

@@ -36,9 +36,12 @@ struct place_work {
 uint64_t place_in_order(const struct place_part *part, const uint32_t *order, bool tight,
                         struct region *region, uint64_t *offsets, uint64_t *io_steps);
 
-/* Fast heuristics, then greedy placement in orders that learn from failure while work lasts (a
- * quarter of it at most). Stops at `target_bytes` or lower. Fills `offsets` with the lowest
- * placement found and gives its height. */
+/* Parts with more blocks are beyond place_search. */
+#define PLACE_SEARCH_COUNT_MAX 1024U
+
+/* Fast heuristics, then greedy placement in orders that learn from failure, with the share of the
+ * work that place_search does not use better. Stops at `target_bytes` or lower. Fills `offsets`
+ * with the lowest placement found and gives its height. */
 uint64_t place_greedy(const struct place_part *part, uint64_t target_bytes,
                       struct place_work *io_work, struct region *region, uint64_t *offsets);
 
@@ -46,7 +49,7 @@ enum place_answer { PLACE_FOUND, PLACE_IMPOSSIBLE, PLACE_GAVE_UP };
 
 /* Looks for a placement of height `capacity_bytes` or lower, by exhaustive search. FOUND fills
  * `offsets`; IMPOSSIBLE is proven; otherwise `offsets` stays as it was. Gives up at once on parts
- * that are too large for it. */
+ * of more than PLACE_SEARCH_COUNT_MAX blocks. */
 enum place_answer place_search(const struct place_part *part, uint64_t capacity_bytes,
                                struct place_work *io_work, struct region *region,
                                uint64_t *offsets);

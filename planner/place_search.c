@@ -26,8 +26,6 @@
 #include "place_list.h"
 #include "place_part.h"
 
-/* The lists of one path take up to COUNT_MAX^2 / 2 items. */
-#define COUNT_MAX  1024U
 #define TABLE_BITS 18U
 
 /* Who is picked among blocks at the same lowest offset; the rank decides what is left equal. */
@@ -356,7 +354,7 @@ enum place_answer place_search(const struct place_part *part, uint64_t capacity_
     if (part->peak_bytes > capacity_bytes) {
         return PLACE_IMPOSSIBLE;
     }
-    if (count > COUNT_MAX) {
+    if (count > PLACE_SEARCH_COUNT_MAX) {
         return PLACE_GAVE_UP;
     }
     uint32_t *twin = REGION_NEW(region, uint32_t, count);

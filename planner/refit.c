@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-#define ROUNDS_MAX     48U
-#define CANDIDATES_MAX 96U
+#define ROUNDS_MAX     24U
+#define CANDIDATES_MAX 32U
 
 struct refit {
     const struct problem *problem;
@@ -50,7 +50,7 @@ static void mark_tight_steps(struct refit *r, uint64_t lacking, uint32_t *tight_
     const struct sequence *sequence = schedule_sequence(r->schedule, r->choices);
     memset(tight_before, 0, ((size_t)step_count + 1) * sizeof(*tight_before));
     for (uint32_t op = 1; op < sequence->op_count; op++) {
-        if (sequence->memory_bytes[op] + lacking <= problem->arena_limit) {
+        if (sequence->memory_bytes[op] + lacking <= problem->arena_capacity) {
             continue;
         }
         /* A rerun belongs to the step that it is run for: the next run. */
@@ -138,7 +138,7 @@ void refit(const struct problem *problem, uint8_t *choices, uint64_t budget_byte
             return;
         }
         struct trial best = {0};
-        uint64_t limit = problem->arena_limit;
+        uint64_t limit = problem->arena_capacity;
         uint64_t lacking = out_result->arena_bytes > limit ? out_result->arena_bytes - limit : 0;
         mark_tight_steps(&r, lacking, tight_before);
         uint32_t count = list_candidates(&r, tight_before, candidates);

@@ -66,3 +66,23 @@ void relax_grid_build(const struct problem *problem, uint32_t memory_count, stru
             (struct relax_checkpoint){.step = last + (uint32_t)((uint64_t)left * i / count)};
     }
 }
+
+void relax_grid_cut(const struct problem *problem, const struct relax_grid *grid, uint32_t point,
+                    struct region *region, struct relax_grid *out_grid)
+{
+    uint32_t first = grid->points[point].step + 1, end = grid->points[point + 1].step, best = first;
+    out_grid->points = REGION_NEW(region, struct relax_checkpoint, (size_t)grid->count + 1);
+    out_grid->count = grid->count;
+    memcpy(out_grid->points, grid->points, grid->count * sizeof(*grid->points));
+    if (first >= end) {
+        out_grid->points[point + 1].cut = true;
+        return;
+    }
+    for (uint32_t s = first; s < end; s++) {
+        best = problem->live_bytes[s] < problem->live_bytes[best] ? s : best;
+    }
+    memmove(out_grid->points + point + 2, out_grid->points + point + 1,
+            (grid->count - point - 1) * sizeof(*grid->points));
+    out_grid->points[point + 1] = (struct relax_checkpoint){.step = best, .cut = true};
+    out_grid->count++;
+}

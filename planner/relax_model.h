@@ -53,6 +53,8 @@ struct relax_stretch {
 struct relax_interval {
     uint32_t first, end; /* positions; the step reruns strictly between */
     uint32_t column;
+    uint32_t later; /* column: reruns in this interval or a later one; ATP_NONE for the step's
+                       first, `column` for its last */
 };
 
 struct relax_model {
@@ -73,6 +75,11 @@ struct relax_model {
  * `memory_count`; then a few until the end for the copy engines. No cuts. */
 void relax_grid_build(const struct problem *problem, uint32_t memory_count, struct region *region,
                       struct relax_grid *out_grid);
+
+/* The same with one more cut, behind checkpoint `point` (not the last), where least is live before
+ * the next checkpoint. */
+void relax_grid_cut(const struct problem *problem, const struct relax_grid *grid, uint32_t point,
+                    struct region *region, struct relax_grid *out_grid);
 
 /* `grid` is borrowed. */
 void relax_model_build(const struct problem *problem, const struct relax_grid *grid,

@@ -94,8 +94,15 @@ static uint32_t share_column(struct builder *b)
 
 static void add_interval_columns(struct builder *b)
 {
-    for (uint32_t i = 0; i < b->model->interval_count; i++) {
-        b->model->intervals[i].column = share_column(b);
+    struct relax_model *model = b->model;
+    for (uint32_t s = 0; s < model->problem->model->step_count; s++) {
+        uint32_t first = model->step_first_interval[s], end = model->step_first_interval[s + 1];
+        for (uint32_t i = first; i < end; i++) {
+            model->intervals[i].column = share_column(b);
+        }
+        for (uint32_t i = first + 1; i < end; i++) {
+            model->intervals[i].later = i + 1 == end ? model->intervals[i].column : share_column(b);
+        }
     }
 }
 
@@ -405,8 +412,8 @@ void relax_rows_build(struct relax_model *model, struct region *region, struct r
 
 int64_t relax_bound_ns(const struct relax_rows *rows, const struct problem *problem, double value)
 {
-    /* Whole nanoseconds: the product is exact, and below what a double holds exactly or cut. */
-    double extra = floor(value * rows->time_unit);
+    /* The product is exact. Programs take whole nanoseconds: so many and no fewer. */
+    double extra = ceil(value * rows->time_unit);
     if (!(extra > 0)) {
         return problem->compute_ns;
     }

@@ -75,6 +75,31 @@ static void add_begin_row(struct builder *b, const struct relax_stretch *stretch
     }
 }
 
+/* Reruns of the value's writer in the segment or later: once where that has a column. `until`: the
+ * end of the time of interest. */
+static void add_later_reruns(struct builder *b, uint32_t value,
+                             const struct relax_segment *segments, uint32_t count, double factor)
+{
+    const struct relax_model *model = b->model;
+    const struct access *access = &model->problem->accesses[value];
+    if (!access->writes) {
+        return;
+    }
+    uint32_t i = model->step_first_interval[access->step];
+    uint32_t end = model->step_first_interval[access->step + 1];
+    while (i < end && model->intervals[i].end <= segments[0].first) {
+        i++;
+    }
+    if (i < end && model->intervals[i].later != ATP_NONE &&
+        model->intervals[end - 1].first < segments[count - 1].end) {
+        lp_add_term(b->lp, model->intervals[i].later, factor);
+        return;
+    }
+    for (uint32_t l = 0; l < count; l++) {
+        add_reruns(b, value, &segments[l], factor);
+    }
+}
+
 /* Away at some time in segment l of a live stretch, the value comes back: by a rerun there or
  * later, or by a restore, whose copy was made before it was away. */
 static void add_return_row(struct builder *b, const struct relax_stretch *stretch, uint32_t l)
@@ -83,9 +108,7 @@ static void add_return_row(struct builder *b, const struct relax_stretch *stretc
     (void)lp_begin_row(b->lp, 1, false);
     lp_add_term(b->lp, segments[l].keep, 1);
     add_drops_until(b, stretch, l + 1, 1);
-    for (uint32_t i = l; i < stretch->segment_count; i++) {
-        add_reruns(b, stretch->value, &segments[i], 1);
-    }
+    add_later_reruns(b, stretch->value, &segments[l], stretch->segment_count - l, 1);
 }
 
 static void add_stretch_rows(struct builder *b, uint32_t g)
@@ -179,9 +202,10 @@ static uint32_t find_stretch(const struct relax_model *model, uint32_t value,
     return model->stretch_count;
 }
 
-/* A rerun in the interval finds the value there when the interval's first segment begins, or it
- * comes back or is made anew in a segment that meets the interval. */
-static void add_input_row(struct builder *b, uint32_t value, const struct relax_interval *interval)
+/* A rerun (of the column) in the interval finds the value there when the interval's first segment
+ * begins, or it comes back or is made anew in a segment that meets the interval. */
+static void add_input_row(struct builder *b, uint32_t value, uint32_t column,
+                          const struct relax_interval *interval, bool whole)
 {
     const struct relax_model *model = b->model;
     uint32_t g = find_stretch(model, value, interval);
@@ -203,31 +227,56 @@ static void add_input_row(struct builder *b, uint32_t value, const struct relax_
         return;
     }
     (void)lp_begin_row(b->lp, 0, false);
-    lp_add_term(b->lp, interval->column, -1);
+    lp_add_term(b->lp, column, -1);
     if (!segments[first].begins_absent) {
         add_presence(b, stretch, &segments[first - 1], 1);
     }
-    for (uint32_t l = first; l < end; l++) {
+    if (whole && stretch->kind != RELAX_STALE) {
+        add_drops_until(b, stretch, end, 1);
+    }
+    for (uint32_t l = first; l < end && !(whole && stretch->kind != RELAX_STALE); l++) {
         add_optional(b, segments[l].restore, 1);
         add_optional(b, segments[l].pass, 1);
-        add_reruns(b, value, &segments[l], 1);
+    }
+    add_later_reruns(b, value, &segments[first], end - first, 1);
+}
+
+/* What the step needs in interval i, and, where it is not the step's first or last, in all from
+ * there on: shares of a rerun that come at different times need the same share of the input. */
+static void add_step_rows(struct builder *b, uint32_t step, uint32_t i)
+{
+    const struct relax_model *model = b->model;
+    const struct problem *problem = model->problem;
+    const struct relax_interval *interval = &model->intervals[i];
+    uint32_t end = model->step_first_interval[step + 1];
+    struct relax_interval rest = {.first = interval->first, .end = model->intervals[end - 1].end};
+    bool middle = interval->later != ATP_NONE && i + 1 < end;
+    if (middle) {
+        (void)lp_begin_row(b->lp, 0, false);
+        lp_add_term(b->lp, interval->later, -1);
+        for (uint32_t j = i; j < end; j++) {
+            lp_add_term(b->lp, model->intervals[j].column, 1);
+        }
+    }
+    for (uint32_t u = problem->step_first[step]; u < problem->step_first[step + 1]; u++) {
+        uint32_t access = problem->step_accesses[u];
+        if (relax_needs_version(&problem->accesses[access])) {
+            uint32_t value = relax_needed_value(model, access);
+            add_input_row(b, value, interval->column, interval, false);
+            if (middle) {
+                add_input_row(b, value, interval->later, &rest, true);
+            }
+        }
     }
 }
 
 static void add_rerun_rows(struct builder *b)
 {
     const struct relax_model *model = b->model;
-    const struct problem *problem = model->problem;
-    for (uint32_t s = 0; s < problem->model->step_count; s++) {
+    for (uint32_t s = 0; s < model->problem->model->step_count; s++) {
         for (uint32_t i = model->step_first_interval[s]; i < model->step_first_interval[s + 1];
              i++) {
-            for (uint32_t u = problem->step_first[s]; u < problem->step_first[s + 1]; u++) {
-                const struct access *access = &problem->accesses[problem->step_accesses[u]];
-                if (relax_needs_version(access)) {
-                    add_input_row(b, relax_needed_value(model, problem->step_accesses[u]),
-                                  &model->intervals[i]);
-                }
-            }
+            add_step_rows(b, s, i);
         }
     }
 }

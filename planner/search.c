@@ -25,6 +25,7 @@ struct search {
     uint32_t *candidates;
     uint8_t *choices; /* the state of the walk */
     double price_per_byte;
+    int64_t bound_ns;
     uint64_t random;
     bool has_closest;
 };
@@ -47,9 +48,15 @@ static double random_unit(struct search *s)
     return (double)(next_random(s) >> 11) * 0x1p-53;
 }
 
+/* No plan is faster than the bound. */
+static bool is_optimal(const struct search *s)
+{
+    return s->result->found && s->result->iteration_ns <= s->bound_ns;
+}
+
 static bool is_over(const struct search *s)
 {
-    return s->result->work >= s->options->work_limit ||
+    return s->result->work >= s->options->work_limit || is_optimal(s) ||
            (s->options->stop != NULL && *s->options->stop != 0);
 }
 
@@ -307,7 +314,7 @@ static void random_move(struct search *s, struct undo *undo)
     set_choice(s, undo, b, choice_b);
 }
 
-static struct score anneal(struct search *s, uint64_t work_end, double hot, double cold)
+static void anneal(struct search *s, uint64_t work_end, double hot, double cold)
 {
     struct score at = judge(s);
     uint64_t work_begin = s->result->work;
@@ -324,10 +331,9 @@ static struct score anneal(struct search *s, uint64_t work_end, double hot, doub
             take_back(s, &undo);
         }
     }
-    return at;
 }
 
-static struct score descend(struct search *s)
+static void descend(struct search *s)
 {
     struct score at = judge(s);
     uint32_t quiet = 0, i = 0;
@@ -355,12 +361,23 @@ static struct score descend(struct search *s)
         quiet = improved ? 0 : quiet + 1;
         i = i + 1 == s->candidate_count ? 0 : i + 1;
     }
-    return at;
 }
 
 /* ---- starts ---- */
 
-enum start { START_RELAXED, START_KEEP, START_SWAP, START_RECOMPUTE };
+enum start { START_RELAXED, START_KEEP, START_SWAP, START_RECOMPUTE, START_BEST };
+
+/* The walk's legs: where each begins, its share of the work, its first temperature as a share of
+ * the compute time. Short ones come first, so that a search that is stopped early has something
+ * good. */
+static const struct leg {
+    enum start start;
+    double share, hot;
+} legs[] = {
+    {START_RELAXED, 0.02, 2e-3}, {START_SWAP, 0.08, 1e-2},    {START_RECOMPUTE, 0.10, 2e-2},
+    {START_BEST, 0.20, 1e-2},    {START_RELAXED, 0.30, 2e-2}, {START_BEST, 0.30, 5e-3},
+};
+#define COLD 1e-5
 
 static void begin_from(struct search *s, enum start start, const struct relax_solution *relaxed)
 {
@@ -393,6 +410,32 @@ static void begin_from(struct search *s, enum start start, const struct relax_so
     }
 }
 
+static void walk(struct search *s, uint64_t work_end, double hot)
+{
+    double compute = (double)s->problem->compute_ns;
+    anneal(s, work_end, hot * compute, COLD * compute);
+}
+
+static void walk_all(struct search *s, const struct relax_solution *relaxed, struct region *region)
+{
+    const uint32_t count = s->problem->access_count;
+    const uint64_t begin = s->result->work, total = s->options->work_limit - begin;
+    uint8_t *origin = REGION_NEW(region, uint8_t, count);
+    memcpy(origin, s->choices, count);
+    double done = 0;
+    for (size_t i = 0; i < sizeof(legs) / sizeof(legs[0]) && !is_over(s); i++) {
+        enum start start = legs[i].start;
+        if (start == START_BEST && s->result->found) {
+            memcpy(s->choices, s->result->choices, count);
+        } else {
+            memcpy(s->choices, origin, count);
+            begin_from(s, start == START_RELAXED && relaxed == NULL ? START_KEEP : start, relaxed);
+        }
+        done += legs[i].share;
+        walk(s, begin + (uint64_t)(done * (double)total), legs[i].hot);
+    }
+}
+
 void search_run(const struct problem *problem, const struct relax_solution *relaxed,
                 const struct search_options *options, struct region *region,
                 struct search_result *out_result)
@@ -401,6 +444,7 @@ void search_run(const struct problem *problem, const struct relax_solution *rela
     *out_result = (struct search_result){.missing_tensor = ATP_NONE, .excess_step = ATP_NONE};
     out_result->choices = REGION_NEW(region, uint8_t, problem->access_count);
     s.choices = REGION_NEW(region, uint8_t, problem->access_count);
+    s.bound_ns = relaxed != NULL ? relaxed->bound_ns : problem->compute_ns;
     s.schedule = schedule_create(problem, region);
     s.candidate_count = search_candidates(problem, region, &s.candidates);
     search_default_choices(problem, s.choices);
@@ -408,34 +452,18 @@ void search_run(const struct problem *problem, const struct relax_solution *rela
     out_result->candidate_count = s.candidate_count;
     double rate = (double)problem->profile->clock.d2h_bytes_per_second;
     s.price_per_byte = 4e9 / rate;
-    struct score score = judge(&s);
-    if (s.candidate_count == 0 || (score.fits && score.iteration_ns == problem->compute_ns)) {
+    (void)judge(&s);
+    if (s.candidate_count == 0 || is_optimal(&s)) {
         return;
     }
-    uint8_t *best_start = REGION_NEW(region, uint8_t, problem->access_count);
-    memcpy(best_start, s.choices, problem->access_count);
     if (options->start != NULL) {
         memcpy(s.choices, options->start, problem->access_count);
-        struct score given = judge(&s);
-        if (given.cost < score.cost) {
-            score = given;
-            memcpy(best_start, s.choices, problem->access_count);
-        }
+        walk(&s, options->work_limit, 5e-3);
+    } else {
+        walk_all(&s, relaxed, region);
     }
-    for (enum start start = relaxed != NULL ? START_RELAXED : START_KEEP; start <= START_RECOMPUTE;
-         start++) {
-        begin_from(&s, start, relaxed);
-        struct score next = judge(&s);
-        if (next.cost < score.cost) {
-            score = next;
-            memcpy(best_start, s.choices, problem->access_count);
-        }
-    }
-    memcpy(s.choices, best_start, problem->access_count);
-    double hot = (double)problem->compute_ns * 5e-3, cold = (double)problem->compute_ns * 1e-5;
-    (void)anneal(&s, options->work_limit / 10 * 9, hot, cold);
     if (out_result->found) {
         memcpy(s.choices, out_result->choices, problem->access_count);
     }
-    (void)descend(&s);
+    descend(&s);
 }

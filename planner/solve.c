@@ -20,7 +20,7 @@
 /* Counted work at effort 1, chosen for some ten seconds on one core of 2020. */
 #define SEARCH_WORK      UINT64_C(100000000)
 #define SIMPLEX_WORK     UINT64_C(50000)
-#define PLACE_WORK       UINT64_C(2000000)
+#define PLACE_WORK       UINT64_C(100000)
 #define PLACE_ROUNDS_MAX 6U
 
 struct solver {
@@ -201,21 +201,19 @@ static enum atp_status search_and_place(struct solver *s, const struct relax_sol
 static enum atp_status search_until_placed(struct solver *s, const struct relax_solution *relaxed,
                                            struct atp_error *err)
 {
-    const uint64_t limit = s->problem.arena_limit;
+    const uint64_t capacity = s->problem.arena_capacity;
     uint8_t *choices = NULL;
     struct assemble_result placed = {0};
     for (uint32_t round = 0; round < PLACE_ROUNDS_MAX; round++) {
         uint64_t work = s->effort * SEARCH_WORK / (round == 0 ? 1 : 4);
         ATP_TRY(search_and_place(s, relaxed, work, &choices, &placed, err));
-        uint64_t over = placed.arena_bytes > limit ? placed.arena_bytes - limit : 0;
-        uint64_t next =
-            (s->problem.arena_limit - over - over / 8) & ~(s->problem.alignment_bytes - 1);
-        if (placed.fits || over == 0 || next < s->problem.least_arena_bytes) {
+        uint64_t over = placed.arena_bytes > capacity ? placed.arena_bytes - capacity : 0;
+        if (placed.fits || over == 0 || is_stopped(s)) {
             break;
         }
-        s->problem.arena_limit = next;
+        uint64_t next = s->problem.arena_limit - (over < capacity / 20 ? over : capacity / 20);
+        s->problem.arena_limit = next & ~(s->problem.alignment_bytes - 1);
     }
-    s->problem.arena_limit = limit;
     if (!placed.fits) {
         refit(&s->problem, choices, s->options->budget_bytes, s->effort * PLACE_WORK, s->region,
               s->plan, &placed);
@@ -225,7 +223,7 @@ static enum atp_status search_until_placed(struct solver *s, const struct relax_
                         "a plan fits in %" PRIu64
                         " bytes, but its tensors could not be placed: %" PRIu64
                         " bytes are needed, %" PRIu64 " are there; raise the budget a little",
-                        placed.live_bytes, placed.arena_bytes, limit);
+                        placed.live_bytes, placed.arena_bytes, capacity);
     }
     return ATP_OK;
 }

@@ -44,19 +44,25 @@ static uint32_t add_floats(struct net *net, const char *name, uint32_t block, ui
     return add_tensor(net, name, block, net->config.batch * width * sizeof(float));
 }
 
-static struct op *add_op(struct net *net, enum op_kind kind, enum atp_phase phase, const char *name,
-                         uint32_t block)
+static struct op *add_step(struct net *net, enum op_kind kind, enum atp_phase phase)
 {
     uint32_t s = net->model.step_count++;
     struct op *op = &net->ops[s];
     *op = (struct op){.kind = kind};
+    net->steps[s] = (struct atp_step){
+        .name = op->name, .phase = phase, .reads = op->reads, .writes = op->writes};
+    return op;
+}
+
+static struct op *add_op(struct net *net, enum op_kind kind, enum atp_phase phase, const char *name,
+                         uint32_t block)
+{
+    struct op *op = add_step(net, kind, phase);
     if (block == ATP_NONE) {
         memmove(op->name, name, strlen(name) + 1); /* of another op, the compiler cannot know */
     } else {
         (void)snprintf(op->name, sizeof(op->name), "b%u.%s", block, name);
     }
-    net->steps[s] = (struct atp_step){
-        .name = op->name, .phase = phase, .reads = op->reads, .writes = op->writes};
     return op;
 }
 
@@ -97,10 +103,11 @@ static void add_norm(struct net *net, const char *name, uint32_t block)
     op->bias = add_parameters(net, net->config.width);
 }
 
-/* The backward step of the forward step `forward`, on the same parameters. */
+/* The backward step of the forward step `forward`: of its name, on its parameters. */
 static void add_backward(struct net *net, enum op_kind kind, const struct op *forward)
 {
-    struct op *op = add_op(net, kind, ATP_PHASE_BACKWARD, forward->name, ATP_NONE);
+    struct op *op = add_step(net, kind, ATP_PHASE_BACKWARD);
+    net->steps[net->model.step_count - 1].name = forward->name;
     op->in_width = forward->in_width;
     op->out_width = forward->out_width;
     op->weight = forward->weight;

@@ -44,7 +44,7 @@ enum op_kind {
 /* One step: what it computes, and its tensors in the order that net_step expects. */
 struct op {
     enum op_kind kind;
-    char name[NET_NAME_SIZE];
+    char name[NET_NAME_SIZE]; /* empty for backward steps: they share that of the forward step */
     uint32_t in_width, out_width;
     uint64_t weight, bias; /* places in the parameters; of linear and norm */
     uint32_t reads[NET_USES_MAX], writes[NET_USES_MAX];

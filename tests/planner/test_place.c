@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include <check.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "place.h"
 #include "placements.h"
 #include "region.h"
+#include "run_tests.h"
 
 static struct region *region;
 
@@ -84,7 +83,7 @@ START_TEST(never_overlaps_on_random_blocks)
         for (uint32_t b = 0; b < count; b += 11) {
             problem.blocks[b].bytes = 0;
         }
-        struct place_result result = place(problem, 0, seed % 3 * 200);
+        struct place_result result = place(problem, 0, seed % 3 * UINT64_C(200));
         ck_assert_uint_ge(result.height_bytes, result.peak_bytes);
     }
 }
@@ -94,7 +93,7 @@ START_TEST(is_optimal_on_tiny_problems)
 {
     for (uint32_t seed = 0; seed < 1500; seed++) {
         struct region_mark mark = region_mark(region);
-        struct random random = {.state = seed * 7919U};
+        struct random random = {.state = seed * UINT64_C(7919)};
         uint32_t count = 2 + random_below(&random, 6);
         uint32_t size_max = seed % 2 == 0 ? 4 : 12;
         struct placement_problem problem =
@@ -212,29 +211,22 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("place");
-    TCase *tests = tcase_create("place");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, places_nothing_at_height_zero);
-    tcase_add_test(tests, gives_offset_zero_to_blocks_without_bytes_or_life);
-    tcase_add_test(tests, shares_bytes_between_lives_that_touch);
-    tcase_add_test(tests, says_when_the_peak_is_above_the_capacity);
-    tcase_add_test(tests, takes_lives_up_to_the_largest_time);
-    tcase_add_test(tests, never_overlaps_on_random_blocks);
-    tcase_add_test(tests, is_optimal_on_tiny_problems);
-    tcase_add_test(tests, proves_that_the_peak_cannot_be_reached);
-    tcase_add_test(tests, finds_what_exists_in_small_tilings);
-    tcase_add_test(tests, gives_the_same_offsets_every_time);
-    tcase_add_test(tests, stays_near_its_work_limit);
-    tcase_add_test(tests, fills_perfect_tilings);
-    tcase_add_test(tests, fits_large_tilings_with_some_blocks_left_out);
-    tcase_add_test(tests, reaches_the_peak_of_training_iterations);
-    tcase_add_test(tests, keeps_the_alignment_of_the_sizes);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    const TTest *const tests[] = {
+        places_nothing_at_height_zero,
+        gives_offset_zero_to_blocks_without_bytes_or_life,
+        shares_bytes_between_lives_that_touch,
+        says_when_the_peak_is_above_the_capacity,
+        takes_lives_up_to_the_largest_time,
+        never_overlaps_on_random_blocks,
+        is_optimal_on_tiny_problems,
+        proves_that_the_peak_cannot_be_reached,
+        finds_what_exists_in_small_tilings,
+        gives_the_same_offsets_every_time,
+        stays_near_its_work_limit,
+        fills_perfect_tilings,
+        fits_large_tilings_with_some_blocks_left_out,
+        reaches_the_peak_of_training_iterations,
+        keeps_the_alignment_of_the_sizes,
+    };
+    return RUN_TESTS("place", tests, setup, teardown);
 }

@@ -9,7 +9,7 @@
 #include "record.h"
 #include "scene.h"
 
-#define SLOW_NS 3000001
+#define SLOW_NS INT64_C(3000001)
 
 static const struct atp_profile_facts facts = {.device_name = "a \"host\"",
                                                .device_memory_bytes = 1000000,
@@ -113,9 +113,9 @@ START_TEST(writes_every_part_of_the_format)
 {
     static const char *const parts[] = {
         "# recorded by a test\n# on two lines\natp_profile: 1\nmodel: \"rich\"\n",
-        "device:\n  name: \"a \\\"host\\\"\"\n  memory_bytes: 1000000\n  d2h_bytes_per_second: "
-        "1000000000\n  h2d_bytes_per_second: 1000000000\n  copy_latency_us: 5.000\nhost: "
-        "{pinned_bytes: 5000}\nbatch_size: ",
+        "device:\n  name: \"a \\\"host\\\"\"\n  memory_bytes: 1000000\n",
+        "\n  d2h_bytes_per_second: 1000000000\n  h2d_bytes_per_second: 1000000000\n",
+        "\n  copy_latency_us: 5.000\nhost: {pinned_bytes: 5000}\nbatch_size: ",
         "\nresident_bytes: 77\ntensors:\n  - {name: \"x\", bytes: 64}\n",
         "  - {name: \"m\", bytes: 32}\n",
         "\nsteps:\n  - {name: \"l0\", phase: forward, time_us: ",

@@ -7,7 +7,7 @@
 #define USES_MAX 6U
 
 struct maker {
-    struct random_source *random;
+    struct random *random;
     struct region *region;
     uint32_t tensor_count, step_count;
     struct atp_tensor *tensors;
@@ -26,7 +26,7 @@ static const char *name_of(struct maker *m, char letter, uint32_t number)
 
 static uint32_t add_tensor(struct maker *m)
 {
-    uint64_t bytes = random_percent(m->random, 15)
+    uint64_t bytes = random_chance(m->random, 15)
                          ? 1
                          : (uint64_t)(1 + random_below(m->random, 12)) * m->size_scale;
     m->tensors[m->tensor_count] =
@@ -40,15 +40,14 @@ static struct atp_step *add_step(struct maker *m, enum atp_phase phase)
     *step = (struct atp_step){
         .name = name_of(m, 's', m->step_count),
         .phase = phase,
-        .rerun_never = random_percent(m->random, 10),
+        .rerun_never = random_chance(m->random, 10),
         .reads = m->reads + (size_t)m->step_count * USES_MAX,
         .writes = m->writes + (size_t)m->step_count * USES_MAX,
-        .workspace_bytes = random_percent(m->random, 20)
+        .workspace_bytes = random_chance(m->random, 20)
                                ? (uint64_t)(1 + random_below(m->random, 6)) * m->size_scale
                                : 0,
     };
-    m->step_ns[m->step_count++] =
-        random_percent(m->random, 8) ? 0 : 1 + random_below(m->random, 30);
+    m->step_ns[m->step_count++] = random_chance(m->random, 8) ? 0 : 1 + random_below(m->random, 30);
     return step;
 }
 
@@ -81,7 +80,7 @@ static uint32_t pick_made(struct maker *m, uint32_t input_count)
     if (made == 0) {
         return ATP_NONE;
     }
-    uint32_t back = random_percent(m->random, 70) && made > 3 ? 3 : made;
+    uint32_t back = random_chance(m->random, 70) && made > 3 ? 3 : made;
     return m->tensor_count - 1 - random_below(m->random, back);
 }
 
@@ -89,26 +88,26 @@ static void add_forward(struct maker *m, uint32_t input_count)
 {
     struct atp_step *step = add_step(m, ATP_PHASE_FORWARD);
     uint32_t tensor = pick_made(m, input_count);
-    if (tensor != ATP_NONE && random_percent(m->random, 95)) {
+    if (tensor != ATP_NONE && random_chance(m->random, 95)) {
         reads(m, step, tensor);
     }
-    if (input_count > 0 && (tensor == ATP_NONE || random_percent(m->random, 15))) {
+    if (input_count > 0 && (tensor == ATP_NONE || random_chance(m->random, 15))) {
         reads(m, step, random_below(m->random, input_count));
     }
-    if (tensor != ATP_NONE && random_percent(m->random, 30)) {
+    if (tensor != ATP_NONE && random_chance(m->random, 30)) {
         reads(m, step, pick_made(m, input_count));
     }
     uint32_t updated = pick_made(m, input_count);
-    if (updated != ATP_NONE && random_percent(m->random, 30)) {
+    if (updated != ATP_NONE && random_chance(m->random, 30)) {
         writes(m, step, updated);
-        if (random_percent(m->random, 80)) {
+        if (random_chance(m->random, 80)) {
             reads(m, step, updated);
         }
     }
-    if (step->write_count == 0 || random_percent(m->random, 20)) {
+    if (step->write_count == 0 || random_chance(m->random, 20)) {
         writes(m, step, add_tensor(m));
     }
-    if (random_percent(m->random, 15)) {
+    if (random_chance(m->random, 15)) {
         writes(m, step, add_tensor(m));
     }
 }
@@ -122,23 +121,23 @@ static uint32_t add_backward(struct maker *m, uint32_t f, uint32_t gradient, uin
         reads(m, step, gradient);
     }
     for (uint32_t i = 0; i < forward->read_count; i++) {
-        if (random_percent(m->random, 60)) {
+        if (random_chance(m->random, 60)) {
             reads(m, step, forward->reads[i]);
         }
     }
     for (uint32_t i = 0; i < forward->write_count; i++) {
-        if (random_percent(m->random, 50)) {
+        if (random_chance(m->random, 50)) {
             reads(m, step, forward->writes[i]);
         }
     }
-    if (m->tensor_count > forward_end && random_percent(m->random, 20)) {
+    if (m->tensor_count > forward_end && random_chance(m->random, 20)) {
         uint32_t older = forward_end + random_below(m->random, m->tensor_count - forward_end);
         reads(m, step, older);
-        if (random_percent(m->random, 60)) {
+        if (random_chance(m->random, 60)) {
             writes(m, step, older);
         }
     }
-    if (gradient != ATP_NONE && random_percent(m->random, 25)) {
+    if (gradient != ATP_NONE && random_chance(m->random, 25)) {
         writes(m, step, gradient);
         return gradient;
     }
@@ -147,8 +146,8 @@ static uint32_t add_backward(struct maker *m, uint32_t f, uint32_t gradient, uin
     return next;
 }
 
-void random_profile_build(struct random_source *random, uint32_t forward_count,
-                          struct region *region, struct profile *out_profile)
+void random_profile_build(struct random *random, uint32_t forward_count, struct region *region,
+                          struct profile *out_profile)
 {
     uint32_t room = 8 * forward_count + 16;
     struct maker m = {
@@ -159,7 +158,7 @@ void random_profile_build(struct random_source *random, uint32_t forward_count,
         .step_ns = REGION_NEW(region, int64_t, room),
         .reads = REGION_NEW(region, uint32_t, (size_t)room * USES_MAX),
         .writes = REGION_NEW(region, uint32_t, (size_t)room * USES_MAX),
-        .size_scale = random_percent(random, 30) ? 1000 : 1 + random_below(random, 4),
+        .size_scale = random_chance(random, 30) ? 1000 : 1 + random_below(random, 4),
     };
     uint32_t input_count = random_below(random, 3);
     for (uint32_t i = 0; i < input_count; i++) {
@@ -170,11 +169,11 @@ void random_profile_build(struct random_source *random, uint32_t forward_count,
     }
     uint32_t forward_end = m.tensor_count, gradient = ATP_NONE;
     for (uint32_t i = forward_count; i-- > 0;) {
-        if (random_percent(random, 90)) {
+        if (random_chance(random, 90)) {
             gradient = add_backward(&m, i, gradient, forward_end);
         }
     }
-    if (random_percent(random, 50)) {
+    if (random_chance(random, 50)) {
         struct atp_step *update = add_step(&m, ATP_PHASE_UPDATE);
         if (gradient != ATP_NONE) {
             reads(&m, update, gradient);
@@ -192,7 +191,7 @@ void random_profile_build(struct random_source *random, uint32_t forward_count,
         .step_ns = m.step_ns,
         .d2h_bytes_per_second = unit / (1 + random_below(random, 8)),
         .h2d_bytes_per_second = unit / (1 + random_below(random, 8)),
-        .copy_latency_ns = random_percent(random, 70) ? 0 : random_below(random, 4),
+        .copy_latency_ns = random_chance(random, 70) ? 0 : random_below(random, 4),
     };
     out_profile->pinned_bytes = UINT64_MAX;
     out_profile->pins = REGION_NEW(region, enum profile_pin, m.tensor_count);

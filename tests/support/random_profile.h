@@ -8,12 +8,12 @@
 #define RANDOM_PROFILE_H
 
 #include "profile.h"
-#include "random_source.h"
+#include "random.h"
 #include "region.h"
 
 /* With `forward_count` forward steps (1 or more) and about as many backward. Passes
  * atp_model_check. */
-void random_profile_build(struct random_source *random, uint32_t forward_count,
-                          struct region *region, struct profile *out_profile);
+void random_profile_build(struct random *random, uint32_t forward_count, struct region *region,
+                          struct profile *out_profile);
 
 #endif

@@ -14,19 +14,21 @@
 #include <atp/plan.h>
 
 #include "problem.h"
-#include "random_source.h"
+#include "random.h"
 #include "region.h"
 
 /* False when the walk ran into a dead end: a value lost for good, or no room. The plan borrows the
  * problem's model; the rest is in the region. */
 bool random_program_build(const struct problem *problem, uint64_t limit_bytes,
-                          struct random_source *random, struct region *region,
-                          struct atp_plan *out_plan);
+                          struct random *random, struct region *region, struct atp_plan *out_plan);
+
+/* Where such programs keep each tensor, in both arenas, and behind them the workspace of each step.
+ * Returns the end of all. */
+uint64_t random_program_offsets(const struct atp_model *model, uint64_t *out_offsets);
 
 /* Tries `tries` small changes of the program, keeps those that stay legal and within the limit and
  * do not make it slower. Returns the time of the best. */
 int64_t random_program_improve(const struct problem *problem, uint64_t limit_bytes, uint32_t tries,
-                               struct random_source *random, struct region *region,
-                               struct atp_plan *plan);
+                               struct random *random, struct region *region, struct atp_plan *plan);
 
 #endif
