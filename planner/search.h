@@ -8,13 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "baseline.h"
 #include "problem.h"
 #include "region.h"
 #include "relax.h"
 #include "schedule.h"
 
 struct search_options {
-    const uint8_t *start;     /* choices to begin from, beside the built-in starts; NULL: none */
+    const uint8_t *start; /* choices to begin from, beside the built-in starts; NULL: none */
+    const struct baseline_list *baselines; /* judged first: the result is never worse; NULL: none */
     uint64_t work_limit;      /* ops scheduled, over all candidates: counted, not timed */
     const volatile int *stop; /* set by a signal handler or a timer; NULL: none */
     void (*progress)(void *ctx, int64_t iteration_ns,
