@@ -29,6 +29,7 @@ struct search {
     uint8_t *choices; /* the state of the walk */
     double price_per_byte;
     int64_t bound_ns;
+    uint64_t work_limit;
     uint64_t random;
     bool has_closest;
 };
@@ -59,7 +60,7 @@ static bool is_optimal(const struct search *s)
 
 static bool is_over(const struct search *s)
 {
-    return s->result->work >= s->options->work_limit || is_optimal(s) ||
+    return s->result->work >= s->work_limit || is_optimal(s) ||
            (s->options->stop != NULL && *s->options->stop != 0);
 }
 
@@ -279,7 +280,8 @@ static const struct leg {
     {LEG_RECOMPUTE, 0.08, 2e-2}, {LEG_BEST, 0.18, 1e-2}, {LEG_RELAXED, 0.29, 2e-2},
     {LEG_BEST, 0.29, 5e-3},
 };
-#define COLD 1e-5
+#define COLD                  1e-5
+#define WORK_PER_GAP_AND_STEP UINT64_C(3000)
 
 static struct score begin_from(struct search *s, const struct start *start, const uint8_t *origin)
 {
@@ -345,14 +347,32 @@ static void walk(struct search *s, uint64_t work_end, double hot)
 static void walk_all(struct search *s, const struct relax_solution *relaxed, const uint8_t *origin)
 {
     const uint64_t begin = s->result->work;
-    const double total =
-        begin < s->options->work_limit ? (double)(s->options->work_limit - begin) : 0;
+    const double total = begin < s->work_limit ? (double)(s->work_limit - begin) : 0;
     double done = 0;
     for (size_t i = 0; i < sizeof(legs) / sizeof(legs[0]) && !is_over(s); i++) {
         begin_leg(s, legs[i].start, relaxed, origin);
         done += legs[i].share;
         walk(s, begin + (uint64_t)(done * total), legs[i].hot);
     }
+}
+
+static void judge_baselines(struct search *s)
+{
+    const struct baseline_list *list = s->options->baselines;
+    for (uint32_t i = 0; list != NULL && i < list->count; i++) {
+        if (list->items[i].verdict == BASELINE_FITS) {
+            memcpy(s->choices, list->items[i].choices, s->problem->access_count);
+            (void)judge(s);
+        }
+    }
+}
+
+/* Small problems are walked through long before the limit. */
+static uint64_t limit_work(const struct search *s)
+{
+    uint64_t enough =
+        WORK_PER_GAP_AND_STEP * (s->candidate_count + 4) * s->problem->model->step_count;
+    return enough < s->options->work_limit ? enough : s->options->work_limit;
 }
 
 void search_run(const struct problem *problem, const struct relax_solution *relaxed,
@@ -369,6 +389,7 @@ void search_run(const struct problem *problem, const struct relax_solution *rela
     candidates_default(problem, s.choices);
     pin_choices(&s);
     out_result->candidate_count = s.candidate_count;
+    s.work_limit = limit_work(&s);
     double rate = (double)problem->profile->clock.d2h_bytes_per_second;
     s.price_per_byte = 4e9 / rate;
     (void)judge(&s);
@@ -377,9 +398,10 @@ void search_run(const struct problem *problem, const struct relax_solution *rela
     }
     uint8_t *origin = REGION_NEW(region, uint8_t, problem->access_count);
     memcpy(origin, s.choices, problem->access_count);
+    judge_baselines(&s);
     if (options->start != NULL) {
         memcpy(s.choices, options->start, problem->access_count);
-        walk(&s, options->work_limit / 2, 5e-3);
+        walk(&s, s.work_limit / 2, 5e-3);
     }
     if (!out_result->found || options->start == NULL) {
         walk_all(&s, relaxed, origin);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "baseline.h"
 #include "problem.h"
 #include "region.h"
 #include "relax.h"

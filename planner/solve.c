@@ -7,6 +7,7 @@
 #include "solve.h"
 
 #include "assemble.h"
+#include "baseline.h"
 #include "fail.h"
 #include "problem.h"
 #include "refit.h"
@@ -19,10 +20,11 @@
 #include <string.h>
 
 /* Counted work at effort 1, chosen for some ten seconds on one core of 2020. */
-#define SEARCH_WORK      UINT64_C(100000000)
-#define SIMPLEX_WORK     UINT64_C(50000)
-#define PLACE_WORK       UINT64_C(100000)
-#define PLACE_ROUNDS_MAX 4U
+#define SEARCH_WORK         UINT64_C(100000000)
+#define SIMPLEX_WORK        UINT64_C(50000)
+#define PLACE_WORK          UINT64_C(100000)
+#define BASELINE_PLACE_WORK UINT64_C(1000)
+#define PLACE_ROUNDS_MAX    4U
 
 struct solver {
     const struct profile *profile;
@@ -210,11 +212,13 @@ static void search_lower(struct solver *s, const struct relax_solution *relaxed,
 }
 
 static enum atp_status search_until_placed(struct solver *s, const struct relax_solution *relaxed,
+                                           const struct baseline_list *baselines,
                                            struct atp_error *err)
 {
     struct assemble_result placed = {0};
     struct search_result found;
     struct search_options options = {
+        .baselines = baselines,
         .work_limit = s->effort * SEARCH_WORK,
         .stop = s->options->stop,
         .progress = on_incumbent,
@@ -244,7 +248,8 @@ static enum atp_status search_until_placed(struct solver *s, const struct relax_
 }
 
 /* The judges: nothing leaves that they have not accepted. */
-static enum atp_status prove(const struct solver *s, int64_t bound_ns, struct atp_error *err)
+static enum atp_status prove(const struct solver *s, int64_t bound_ns,
+                             const struct baseline_list *baselines, struct atp_error *err)
 {
     struct atp_plan *plan = s->plan;
     struct atp_error why;
@@ -252,6 +257,7 @@ static enum atp_status prove(const struct solver *s, int64_t bound_ns, struct at
         atp_simulate(plan, &s->profile->clock, NULL, NULL, &plan->predicted, &why);
     plan->predicted.bound_ns = bound_ns;
     if (status == ATP_OK) {
+        (void)baseline_overtake(&s->problem, baselines, BASELINE_PLACE_WORK, s->region, plan);
         status = atp_plan_check(plan, &why);
     }
     if (status == ATP_OK) {
@@ -280,7 +286,9 @@ enum atp_status solve(const struct profile *profile, const struct solve_options 
     ATP_TRY(build_problem(&s, err));
     out_report->fits_unplanned = s.problem.peak_bytes <= s.problem.arena_limit;
     ATP_TRY(bound_problem(&s, &relaxed, err));
-    ATP_TRY(search_until_placed(&s, &relaxed, err));
+    struct baseline_list baselines;
+    baseline_list_build(&s.problem, region, &baselines);
+    ATP_TRY(search_until_placed(&s, &relaxed, &baselines, err));
     out_report->stopped = is_stopped(&s);
-    return prove(&s, relaxed.bound_ns, err);
+    return prove(&s, relaxed.bound_ns, &baselines, err);
 }
