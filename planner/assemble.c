@@ -50,8 +50,8 @@ static void find_lives(const struct sequence *sequence, const struct timeline *t
 }
 
 static void place_device(const struct problem *problem, const struct sequence *sequence,
-                         const struct lives *lives, uint64_t capacity, uint64_t place_work,
-                         struct region *region, struct place_result *out)
+                         const struct lives *lives, uint64_t place_work, struct region *region,
+                         struct place_result *out)
 {
     uint32_t count = sequence->residence_count;
     struct place_block *blocks =
@@ -66,7 +66,8 @@ static void place_device(const struct problem *problem, const struct sequence *s
             (struct place_block){lives->op_action[op], lives->op_action[op] + 1,
                                  step == ATP_NONE ? 0 : problem->workspace_bytes[step]};
     }
-    place_offsets(blocks, count + sequence->op_count, capacity, place_work, region, out);
+    place_offsets(blocks, count + sequence->op_count, problem->arena_capacity, place_work, region,
+                  out);
 }
 
 static void place_host(const struct problem *problem, const struct sequence *sequence,
@@ -164,11 +165,8 @@ void assemble(const struct problem *problem, const struct sequence *sequence,
 {
     struct lives lives;
     struct place_result device, host;
-    /* Not arena_limit: the search may have been given less, to leave room for fragmentation. */
-    uint64_t capacity =
-        (budget_bytes - problem->profile->resident_bytes) & ~(problem->alignment_bytes - 1);
     find_lives(sequence, timeline, region, &lives);
-    place_device(problem, sequence, &lives, capacity, place_work, region, &device);
+    place_device(problem, sequence, &lives, place_work, region, &device);
     place_host(problem, sequence, &lives, place_work, region, &host);
     *out_result = (struct assemble_result){
         .fits = device.fits && host.fits,

@@ -5,12 +5,13 @@
  */
 #include "command.h"
 
+#include "command_input.h"
 #include "fail.h"
 #include "interrupt.h"
 #include "out_file.h"
 #include "plan_emit.h"
-#include "problem.h"
 #include "profile.h"
+#include "progress.h"
 #include "solve.h"
 #include "summary.h"
 #include "words.h"
@@ -19,48 +20,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* One line on a terminal that is written over and over. */
-#define PROGRESS_EVERY_MS 100
-struct progress_line {
-    int64_t start_ms, drawn_ms;
-    bool is_drawn;
-};
-
-static void draw_progress(void *ctx, const struct solve_progress *progress)
-{
-    struct progress_line *line = ctx;
-    int64_t now = now_ms();
-    if (line->is_drawn && now - line->drawn_ms < PROGRESS_EVERY_MS) {
-        return;
-    }
-    bool has_plan = progress->iteration_ns > 0, has_bound = progress->bound_ns > 0;
-    (void)fprintf(stderr, "\r%6.1f s %3.0f %%", (double)(now - line->start_ms) / 1e3,
-                  progress->share_done * 100);
-    (void)fprintf(stderr, "  best %s", has_plan ? words_time(progress->iteration_ns).text : "none");
-    (void)fprintf(stderr, "  bound %s", has_bound ? words_time(progress->bound_ns).text : "none");
-    (void)fprintf(stderr, "  gap %-10s",
-                  has_plan && has_bound ? words_gap(progress->iteration_ns, progress->bound_ns).text
-                                        : "-");
-    line->drawn_ms = now;
-    line->is_drawn = true;
-}
-
-static void wipe_progress(const struct progress_line *line)
-{
-    if (line->is_drawn) {
-        (void)fprintf(stderr, "\r%78s\r", "");
-    }
-}
 
 static bool is_same_file(const char *a, const char *b)
 {
@@ -80,56 +40,6 @@ static enum atp_status probe_output(const char *path, struct atp_error *err)
     ATP_TRY(out_file_open(path, &file, err));
     out_file_drop(&file);
     return ATP_OK;
-}
-
-static enum atp_status read_profile(const struct options *options, struct region *region,
-                                    struct profile *out, struct atp_error *err)
-{
-    const struct profile_file *file = NULL;
-    ATP_TRY(profile_read(options->input, region, &file, err));
-    return profile_at_batch(file, options->batch_size, region, out, err);
-}
-
-/* A share is of what the activations reach at the alignment that the plan will have, so that 100 %
- * is what keeping everything needs. */
-static enum atp_status resolve_budget(const struct options *options, const struct profile *profile,
-                                      struct region *region, uint64_t *out, struct atp_error *err)
-{
-    struct problem problem;
-    *out = options->budget.amount;
-    if (!options->budget.is_share) {
-        return ATP_OK;
-    }
-    uint64_t alignment = options->alignment_bytes;
-    if (alignment == 0) {
-        alignment = problem_alignment(profile, region);
-    }
-    ATP_TRY(problem_build(profile, SIZE_BYTES_MAX, alignment, region, &problem, err));
-    *out = profile->resident_bytes + size_share_of(options->budget.amount, problem.peak_bytes);
-    return ATP_OK;
-}
-
-static void print_warnings(const struct options *options, const struct profile *profile,
-                           uint64_t budget)
-{
-    const char *path = options->input;
-    if (profile->zero_time_count > 0) {
-        (void)fprintf(stderr,
-                      "%s: warning: %" PRIu32 " of %" PRIu32
-                      " steps take no time, so that running them again costs nothing\n",
-                      path, profile->zero_time_count, profile->model.step_count);
-    }
-    if (profile->scaled) {
-        (void)fprintf(stderr,
-                      "%s: warning: batch size %" PRIu64
-                      " was not measured: sizes and times are scaled from other batch sizes\n",
-                      path, profile->model.batch_size);
-    }
-    if (budget > profile->device_memory_bytes) {
-        (void)fprintf(stderr, "%s: warning: the budget of %s is above the device's memory of %s\n",
-                      path, words_bytes(budget).text,
-                      words_bytes(profile->device_memory_bytes).text);
-    }
 }
 
 static void print_result(const struct options *options, const struct atp_plan *plan,
@@ -175,6 +85,51 @@ static enum atp_status write_plan(const struct options *options, const struct at
     return status;
 }
 
+/* One line of JSON, for programs that compare runs. The time spent is the only number in it that is
+ * not the same everywhere. */
+static enum atp_status write_report(const char *path, const struct atp_plan *plan,
+                                    const struct solve_report *report, int64_t spent_ms,
+                                    struct atp_error *err)
+{
+    const struct atp_predicted *p = &plan->predicted;
+    const struct {
+        const char *key;
+        uint64_t value;
+    } numbers[] = {
+        {"batch_size", plan->model.batch_size},
+        {"steps", plan->model.step_count},
+        {"tensors", plan->model.tensor_count},
+        {"budget_bytes", plan->budget_bytes},
+        {"resident_bytes", plan->resident_bytes},
+        {"least_budget_bytes", report->least_budget_bytes},
+        {"keep_all_bytes", report->keep_all_bytes},
+        {"alignment_bytes", plan->alignment_bytes},
+        {"arena_bytes", plan->arena_bytes},
+        {"peak_bytes", p->peak_bytes},
+        {"host_arena_bytes", plan->host_arena_bytes},
+        {"compute_ns", (uint64_t)p->compute_ns},
+        {"bound_ns", (uint64_t)p->bound_ns},
+        {"iteration_ns", (uint64_t)p->iteration_ns},
+        {"recompute_ns", (uint64_t)p->recompute_ns},
+        {"stall_ns", (uint64_t)p->stall_ns},
+        {"rows", report->row_count},
+        {"columns", report->column_count},
+        {"simplex_iterations", report->simplex_iterations},
+        {"gaps_with_a_choice", report->candidate_count},
+        {"operations_scheduled", report->search_work},
+        {"stopped", report->stopped},
+        {"spent_ms", (uint64_t)spent_ms},
+    };
+    struct out_file file;
+    ATP_TRY(out_file_open(path, &file, err));
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        (void)fprintf(file.stream, "%s\"%s\": %" PRIu64, i == 0 ? "{" : ", ", numbers[i].key,
+                      numbers[i].value);
+    }
+    (void)fputs("}\n", file.stream);
+    return out_file_close(&file, err);
+}
+
 static enum exit_code fail_usage(const char *text)
 {
     (void)fprintf(stderr, "atp-plan: %s\n", text);
@@ -184,7 +139,7 @@ static enum exit_code fail_usage(const char *text)
 static enum exit_code run_solve(const struct options *options, const struct profile *profile,
                                 uint64_t budget, struct region *region)
 {
-    struct progress_line line = {.start_ms = now_ms()};
+    struct progress_line line = progress_begin("");
     struct atp_plan plan;
     struct solve_report report = {0};
     struct atp_error err;
@@ -194,10 +149,10 @@ static enum exit_code run_solve(const struct options *options, const struct prof
                                     .alignment_bytes = options->alignment_bytes,
                                     .effort = options->effort,
                                     .stop = stop,
-                                    .progress = shows ? draw_progress : NULL,
+                                    .progress = shows ? progress_draw : NULL,
                                     .progress_ctx = &line};
     enum atp_status status = solve(profile, &solving, region, &plan, &report, &err);
-    wipe_progress(&line);
+    progress_wipe(&line);
     if (status != ATP_OK) {
         enum exit_code code = command_fail(NULL, &err);
         if (status == ATP_ERR_INFEASIBLE && report.least_budget_bytes <= budget) {
@@ -210,7 +165,12 @@ static enum exit_code run_solve(const struct options *options, const struct prof
     if (write_plan(options, &plan, &err) != ATP_OK) {
         return command_fail(NULL, &err);
     }
-    print_result(options, &plan, &report, *stop, now_ms() - line.start_ms);
+    int64_t spent_ms = progress_now_ms() - line.start_ms;
+    if (options->report != NULL &&
+        write_report(options->report, &plan, &report, spent_ms, &err) != ATP_OK) {
+        return command_fail(NULL, &err);
+    }
+    print_result(options, &plan, &report, *stop, spent_ms);
     return EXIT_CODE_DONE;
 }
 
@@ -222,24 +182,12 @@ enum exit_code command_solve(const struct options *options, struct region *regio
     if (options->output != NULL && is_same_file(options->input, options->output)) {
         return fail_usage("-o: the plan would replace its profile");
     }
-    if (read_profile(options, region, &profile, &err) != ATP_OK) {
-        return command_fail(options->input, &err);
-    }
-    if (!options->has_budget) {
-        char text[128];
-        (void)snprintf(text, sizeof(text),
-                       "solve needs --budget SIZE; the profile's device has --budget %" PRIu64,
-                       profile.device_memory_bytes);
-        return fail_usage(text);
-    }
-    if (resolve_budget(options, &profile, region, &budget, &err) != ATP_OK) {
-        return command_fail(options->input, &err);
+    enum exit_code code = command_input(options, region, &profile, &budget);
+    if (code != EXIT_CODE_DONE) {
+        return code;
     }
     if (options->output != NULL && probe_output(options->output, &err) != ATP_OK) {
         return command_fail(NULL, &err);
-    }
-    if (!options->quiet) {
-        print_warnings(options, &profile, budget);
     }
     return run_solve(options, &profile, budget, region);
 }

@@ -22,6 +22,12 @@ static enum exit_code run_command(const struct options *options)
     case COMMAND_SHOW:
         code = command_show(options, region);
         break;
+    case COMMAND_COMPARE:
+        code = command_compare(options, region);
+        break;
+    case COMMAND_SWEEP:
+        code = command_sweep(options, region);
+        break;
     case COMMAND_NONE:
         break;
     }

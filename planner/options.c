@@ -13,13 +13,16 @@ enum flag {
     FLAG_ALIGNMENT,
     FLAG_BATCH,
     FLAG_BUDGET,
+    FLAG_CSV,
     FLAG_EFFORT,
     FLAG_HELP,
     FLAG_MAX_GAP,
     FLAG_NO_COLOR,
     FLAG_OUTPUT,
+    FLAG_POINTS,
     FLAG_PROFILE,
     FLAG_QUIET,
+    FLAG_REPORT,
     FLAG_TIME_LIMIT,
     FLAG_VERBOSE,
     FLAG_VERSION,
@@ -31,7 +34,10 @@ enum flag {
 #define SOLVE        FOR(COMMAND_SOLVE)
 #define CHECK        FOR(COMMAND_CHECK)
 #define SHOW         FOR(COMMAND_SHOW)
-#define ANY          (FOR(COMMAND_NONE) | SOLVE | CHECK | SHOW)
+#define COMPARE      FOR(COMMAND_COMPARE)
+#define SWEEP        FOR(COMMAND_SWEEP)
+#define SOLVERS      (SOLVE | COMPARE | SWEEP)
+#define ANY          (FOR(COMMAND_NONE) | SOLVERS | CHECK | SHOW)
 
 static const struct {
     const char *name, *alias; /* "" when there is no alias */
@@ -39,13 +45,14 @@ static const struct {
     unsigned commands;        /* a set of FOR */
     const char *help;
 } FLAGS[FLAG_COUNT] = {
-    [FLAG_ALIGNMENT] = {"--alignment", "", "BYTES", SOLVE,
+    [FLAG_ALIGNMENT] = {"--alignment", "", "BYTES", SOLVERS,
                         "every offset is a multiple of it, a power of two (default: 256 or less)"},
-    [FLAG_BATCH] = {"--batch", "", "NUMBER", SOLVE | CHECK,
+    [FLAG_BATCH] = {"--batch", "", "NUMBER", SOLVERS | CHECK,
                     "batch size (default: the plan's, or the profile's largest)"},
-    [FLAG_BUDGET] = {"--budget", "", "SIZE", SOLVE,
+    [FLAG_BUDGET] = {"--budget", "", "SIZE", SOLVE | COMPARE,
                      "device memory that the training may use: 16GiB, 14GB, 8e9, 60%"},
-    [FLAG_EFFORT] = {"--effort", "", "NUMBER", SOLVE,
+    [FLAG_CSV] = {"--csv", "", NULL, COMPARE | SWEEP, "comma-separated values, one line a row"},
+    [FLAG_EFFORT] = {"--effort", "", "NUMBER", SOLVERS,
                      "multiplies the work spent on the search (default: 1)"},
     [FLAG_HELP] = {"--help", "-h", NULL, ANY, "print this help"},
     [FLAG_MAX_GAP] = {"--max-gap", "", "PERCENT", CHECK,
@@ -54,9 +61,11 @@ static const struct {
                        "no colours (as NO_COLOR=1 in the environment)"},
     [FLAG_OUTPUT] = {"-o", "--output", "PLAN", SOLVE,
                      "write the plan to this file (default: standard output)"},
+    [FLAG_POINTS] = {"--points", "", "NUMBER", SWEEP, "budgets to plan for (default: 10)"},
     [FLAG_PROFILE] = {"--profile", "", "PROFILE", CHECK, "the profile that the plan must be for"},
-    [FLAG_QUIET] = {"-q", "--quiet", NULL, SOLVE | CHECK, "say nothing but errors"},
-    [FLAG_TIME_LIMIT] = {"--time-limit", "", "SECONDS", SOLVE,
+    [FLAG_QUIET] = {"-q", "--quiet", NULL, SOLVERS | CHECK, "say nothing but errors"},
+    [FLAG_REPORT] = {"--report", "", "FILE", SOLVE, "write numbers about the search, in JSON"},
+    [FLAG_TIME_LIMIT] = {"--time-limit", "", "SECONDS", SOLVERS,
                          "end the search by the clock and mark the plan"},
     [FLAG_VERBOSE] = {"-v", "--verbose", NULL, SOLVE, "say more"},
     [FLAG_VERSION] = {"--version", "", NULL, FOR(COMMAND_NONE), "print the version"},
@@ -64,10 +73,9 @@ static const struct {
                     "columns of the pictures (default: the terminal's)"},
 };
 
-static const char *const COMMANDS[] = {[COMMAND_NONE] = "atp-plan",
-                                       [COMMAND_SOLVE] = "solve",
-                                       [COMMAND_CHECK] = "check",
-                                       [COMMAND_SHOW] = "show"};
+static const char *const COMMANDS[] = {
+    [COMMAND_NONE] = "atp-plan", [COMMAND_SOLVE] = "solve",     [COMMAND_CHECK] = "check",
+    [COMMAND_SHOW] = "show",     [COMMAND_COMPARE] = "compare", [COMMAND_SWEEP] = "sweep"};
 #define COMMAND_COUNT (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
 
 const char *options_command_name(enum command command)
@@ -216,6 +224,11 @@ static enum atp_status set_number(enum flag flag, const char *value, struct opti
         out->effort = (uint32_t)number;
         return ATP_OK;
     }
+    if (flag == FLAG_POINTS) {
+        ATP_TRY(size_parse_count(value, 2, 1000, &number, err));
+        out->points = (uint32_t)number;
+        return ATP_OK;
+    }
     ATP_TRY(size_parse_count(value, 20, 1000, &number, err));
     out->width = (uint32_t)number;
     return ATP_OK;
@@ -228,6 +241,7 @@ static enum atp_status set_flag(enum flag flag, const char *value, struct option
     case FLAG_ALIGNMENT:
     case FLAG_BATCH:
     case FLAG_EFFORT:
+    case FLAG_POINTS:
     case FLAG_WIDTH:
         return set_number(flag, value, out, err);
     case FLAG_BUDGET:
@@ -243,6 +257,12 @@ static enum atp_status set_flag(enum flag flag, const char *value, struct option
         return ATP_OK;
     case FLAG_PROFILE:
         out->profile = value;
+        return ATP_OK;
+    case FLAG_REPORT:
+        out->report = value;
+        return ATP_OK;
+    case FLAG_CSV:
+        out->csv = true;
         return ATP_OK;
     case FLAG_HELP:
         out->help = true;
@@ -325,7 +345,7 @@ static enum atp_status check_options(const struct cursor *cursor, struct options
     }
     if (out->input == NULL) {
         return atp_fail(err, ATP_ERR_INVALID, "%s needs a %s", COMMANDS[out->command],
-                        out->command == COMMAND_SOLVE ? "profile" : "plan");
+                        (FOR(out->command) & SOLVERS) != 0 ? "profile" : "plan");
     }
     if (out->quiet && out->verbose) {
         return atp_fail(err, ATP_ERR_INVALID, "-q and -v exclude each other");
@@ -343,7 +363,7 @@ enum atp_status options_parse(int argc, char *const *argv, struct options *out,
 {
     struct cursor cursor = {.argc = argc, .at = 1, .argv = argv};
     bool only_words = false, is_first = true;
-    *out = (struct options){.effort = 1};
+    *out = (struct options){.effort = 1, .points = 10};
     for (; cursor.at < argc; cursor.at++) {
         const char *argument = argv[cursor.at];
         if (!only_words && strcmp(argument, "--") == 0) {
@@ -367,12 +387,16 @@ void options_help(enum command command, FILE *out)
     static const char *const usage[] = {
         [COMMAND_NONE] = "usage: atp-plan [solve] PROFILE --budget SIZE [-o PLAN] [OPTION...]\n"
                          "       atp-plan check PLAN [--profile PROFILE] [OPTION...]\n"
-                         "       atp-plan show PLAN [OPTION...]\n\n"
+                         "       atp-plan show PLAN [OPTION...]\n"
+                         "       atp-plan compare PROFILE --budget SIZE [OPTION...]\n"
+                         "       atp-plan sweep PROFILE [OPTION...]\n\n"
                          "Plans which activations of a training iteration to keep, recompute or "
                          "swap.\n\n"
                          "  solve   write a plan for a profile and a budget\n"
                          "  check   prove a plan, compare it with a profile\n"
-                         "  show    print a summary of a plan and pictures of its memory\n\n"
+                         "  show    print a summary of a plan and pictures of its memory\n"
+                         "  compare a plan with simple policies at the same budget\n"
+                         "  sweep   print what each budget costs, down to the least one\n\n"
                          "atp-plan COMMAND --help says more about one.\n",
         [COMMAND_SOLVE] = "usage: atp-plan [solve] PROFILE --budget SIZE [-o PLAN] [OPTION...]\n\n"
                           "Writes the plan with which the iteration of the profile fits the budget "
@@ -384,6 +408,12 @@ void options_help(enum command command, FILE *out)
         [COMMAND_SHOW] = "usage: atp-plan show PLAN [OPTION...]\n\n"
                          "Prints a summary of the plan, its memory over the program and a picture "
                          "of its arena.\n",
+        [COMMAND_COMPARE] = "usage: atp-plan compare PROFILE --budget SIZE [OPTION...]\n\n"
+                            "Plans the profile for the budget, and prints beside the plan what "
+                            "simple policies\nwould need and take.\n",
+        [COMMAND_SWEEP] = "usage: atp-plan sweep PROFILE [OPTION...]\n\n"
+                          "Plans the profile for budgets from the one that holds everything down "
+                          "to the least,\nand prints what each of them costs.\n",
     };
     (void)fprintf(out, "%s\nOptions:\n", usage[command]);
     for (size_t i = 0; i < FLAG_COUNT; i++) {

@@ -17,14 +17,16 @@ enum command {
     COMMAND_NONE, /* help for the whole program only */
     COMMAND_SOLVE,
     COMMAND_CHECK,
-    COMMAND_SHOW
+    COMMAND_SHOW,
+    COMMAND_COMPARE,
+    COMMAND_SWEEP
 };
 
 /* Points into the arguments. */
 struct options {
     enum command command;
     bool help, version; /* then nothing else is complete */
-    const char *input;  /* the profile of solve, the plan of check and show */
+    const char *input;  /* the plan of check and show, the profile of all others */
 
     bool quiet, verbose;
     bool has_budget, has_max_gap;
@@ -38,10 +40,13 @@ struct options {
     uint64_t max_gap;         /* in SIZE_PERCENT */
     uint32_t width;           /* 0: not given */
     bool no_color;
+    const char *report; /* NULL: not given */
+    bool csv;
+    uint32_t points; /* 10: not given */
 };
 
-/* ATP_ERR_INVALID with what is wrong, in words for the person who typed it. `solve` without a
- * budget passes: what to propose is in the profile. */
+/* ATP_ERR_INVALID with what is wrong, in words for the person who typed it. `solve` and `compare`
+ * without a budget pass: what to propose is in the profile. */
 ATP_MUST_USE enum atp_status options_parse(int argc, char *const *argv, struct options *out,
                                            struct atp_error *err);
 

@@ -36,7 +36,10 @@ struct problem {
     const struct profile *profile;
     const struct atp_model *model; /* &profile->model */
     uint64_t alignment_bytes;
-    uint64_t arena_limit; /* budget - resident, rounded down to the alignment */
+    uint64_t arena_capacity; /* budget - resident, rounded down to the alignment */
+    uint64_t arena_limit; /* what steps may use, at most the capacity; a step whose working set is
+                             larger may use just that. Below the capacity where placement has
+                             to be given room (see solve.c) */
     uint64_t host_limit;  /* pinned bytes, rounded down to the alignment */
 
     const uint64_t *tensor_bytes;    /* rounded, per tensor */
@@ -76,5 +79,12 @@ ATP_MUST_USE enum atp_status problem_build(const struct profile *profile, uint64
 /* The largest power of two, 256 at most, to which all sizes can be rounded up while the peak with
  * everything kept and the largest working set each grow by a thousandth at most. */
 uint64_t problem_alignment(const struct profile *profile, struct region *region);
+
+/* What may be on the device while `step` (ATP_NONE: the beginning) runs. */
+static inline uint64_t problem_step_limit(const struct problem *problem, uint32_t step)
+{
+    uint64_t needed = step == ATP_NONE ? problem->input_bytes : problem->working_set_bytes[step];
+    return needed > problem->arena_limit ? needed : problem->arena_limit;
+}
 
 #endif

@@ -11,14 +11,15 @@
 
 #include <string.h>
 
-#define ROUNDS_MAX     48U
-#define CANDIDATES_MAX 96U
+#define ROUNDS_MAX     8U
+#define CANDIDATES_MAX 12U
 
 struct refit {
     const struct problem *problem;
     struct schedule *schedule;
     uint8_t *choices;
     uint64_t budget_bytes;
+    const struct refit_options *options;
     struct region *region;
 };
 
@@ -51,7 +52,7 @@ static void mark_tight_steps(struct refit *r, uint64_t lacking, uint32_t *tight_
     const struct sequence *sequence = schedule_sequence(r->schedule, r->choices);
     memset(tight_before, 0, ((size_t)step_count + 1) * sizeof(*tight_before));
     for (uint32_t op = 1; op < sequence->op_count; op++) {
-        if (sequence->memory_bytes[op] + lacking <= problem->arena_limit) {
+        if (sequence->memory_bytes[op] + lacking <= problem->arena_capacity) {
             continue;
         }
         /* A rerun belongs to the step that it is run for: the next run. */
@@ -127,20 +128,24 @@ static uint32_t find_cut(struct refit *r, const uint32_t *candidates, uint32_t c
     return best;
 }
 
+static bool is_stopped(const struct refit *r)
+{
+    return r->options->stop != NULL && *r->options->stop != 0;
+}
+
 /* Leaves the choices as far cut as helped. */
-static void cut_until_placed(struct refit *r, uint64_t place_work, struct atp_plan *plan,
-                             struct assemble_result *result)
+static void cut_until_placed(struct refit *r, struct atp_plan *plan, struct assemble_result *result)
 {
     const struct problem *problem = r->problem;
     struct region *region = r->region;
     uint32_t *tight_before = REGION_NEW(region, uint32_t, (size_t)problem->model->step_count + 2);
     uint32_t *candidates = REGION_NEW(region, uint32_t, CANDIDATES_MAX + 1);
-    for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
-        if (!try_choices(r, place_work, plan, result).is_legal || result->fits) {
+    for (uint32_t round = 0; round < ROUNDS_MAX && !is_stopped(r); round++) {
+        if (!try_choices(r, r->options->place_work, plan, result).is_legal || result->fits) {
             return;
         }
         struct trial best = {0};
-        uint64_t limit = problem->arena_limit;
+        uint64_t limit = problem->arena_capacity;
         uint64_t lacking = result->arena_bytes > limit ? result->arena_bytes - limit : 0;
         mark_tight_steps(r, lacking, tight_before);
         uint32_t count = list_candidates(r, tight_before, candidates);
@@ -167,22 +172,23 @@ static void cut_all(struct refit *r)
 }
 
 void refit(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
-           uint64_t place_work, struct region *region, struct atp_plan *out_plan,
+           const struct refit_options *options, struct region *region, struct atp_plan *out_plan,
            struct assemble_result *out_result)
 {
-    struct refit r = {problem, schedule_create(problem, region), choices, budget_bytes, region};
+    struct refit r = {problem, schedule_create(problem, region), choices, budget_bytes, options,
+                      region};
     uint8_t *uncut = REGION_NEW(region, uint8_t, problem->access_count);
     memcpy(uncut, choices, problem->access_count);
-    cut_until_placed(&r, place_work, out_plan, out_result);
+    cut_until_placed(&r, out_plan, out_result);
     if (out_result->fits) {
         return;
     }
     schedule_set_serial(r.schedule);
     memcpy(choices, uncut, problem->access_count);
-    cut_until_placed(&r, place_work, out_plan, out_result);
+    cut_until_placed(&r, out_plan, out_result);
     if (out_result->fits) {
         return;
     }
     cut_all(&r);
-    (void)try_choices(&r, place_work, out_plan, out_result);
+    (void)try_choices(&r, options->place_work, out_plan, out_result);
 }

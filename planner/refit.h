@@ -16,12 +16,17 @@
 #include "problem.h"
 #include "region.h"
 
+struct refit_options {
+    uint64_t place_work;      /* of the exact placement search, per round */
+    const volatile int *stop; /* once set, only the last resort is tried; NULL: none */
+};
+
 /* Changes `choices` (one per access, feasible) gap by gap to swap, each time the one that lowers
  * the arena most, until the plan can be placed. Where nothing is pinned and the host has room,
  * there is always a plan in the end, if a slow one. Fills *out_plan and *out_result like assemble.
  */
 void refit(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
-           uint64_t place_work, struct region *region, struct atp_plan *out_plan,
+           const struct refit_options *options, struct region *region, struct atp_plan *out_plan,
            struct assemble_result *out_result);
 
 #endif

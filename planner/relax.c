@@ -23,6 +23,10 @@ static const double cut_shares[] = {0.5, 0.35, 0.65, 0.2, 0.8};
 /* A cut stays when it raises the bound by this part of the compute time. */
 #define CUT_WORTH 5000
 #define CUTS_MAX  3U
+/* What one program may take of the iterations: enough for nearly all of its kind, so that one on
+ * which the simplex method hardly moves does not eat what is left for others. */
+#define ITERATIONS_PER_CUT UINT64_C(6)
+#define ITERATIONS_FIRST   UINT64_C(2000)
 
 struct attempt {
     struct relax_grid grid;
@@ -101,6 +105,7 @@ struct search {
     struct region *region;
     struct relax_solution *out;
     const struct attempt *best;
+    uint64_t attempt_limit; /* of iterations */
 };
 
 static bool is_over(const struct search *search)
@@ -114,8 +119,9 @@ static enum atp_status try_grid(struct search *search, const struct relax_grid *
 {
     struct attempt *attempt = REGION_NEW(search->region, struct attempt, 1);
     struct relax_solution *out = search->out;
+    uint64_t left = search->options->iteration_limit - out->iterations;
     struct solver_options limits = {
-        .iteration_limit = search->options->iteration_limit - out->iterations,
+        .iteration_limit = left < search->attempt_limit ? left : search->attempt_limit,
         .stop = search->options->stop,
     };
     attempt->grid = *grid;
@@ -190,13 +196,37 @@ static enum atp_status search_cuts(struct search *search, const struct relax_gri
                                    struct atp_error *err)
 {
     const struct attempt *prices;
+    search->attempt_limit = UINT64_MAX;
     ATP_TRY(try_grid(search, grid, &prices, err));
     for (uint32_t cuts = 0; cuts < CUTS_MAX && !is_over(search); cuts++) {
         int64_t before_ns = search->best->bound_ns;
+        search->attempt_limit =
+            ITERATIONS_FIRST + ITERATIONS_PER_CUT * (cuts + 1) * prices->result.iterations;
         ATP_TRY(add_cut(search, prices, err));
         if (search->best->bound_ns - before_ns < search->problem->compute_ns / CUT_WORTH) {
             break;
         }
+    }
+    return ATP_OK;
+}
+
+/* Branch and cut on the program with the best bound. */
+static enum atp_status find_whole(const struct search *search, struct atp_error *err)
+{
+    const struct attempt *best = search->best;
+    struct relax_solution *out = search->out;
+    struct solver_result result;
+    const struct solver_options limits = {
+        .iteration_limit = best->result.iterations + 1,
+        .node_limit = search->options->node_limit,
+        .stop = search->options->stop,
+    };
+    ATP_TRY(solver_solve_whole(&best->rows.lp, &limits, search->region, &result, err));
+    out->iterations += result.iterations;
+    out->nodes = result.nodes;
+    out->whole = result.whole;
+    if (result.whole) {
+        read_shares(&best->model, result.whole_values, out);
     }
     return ATP_OK;
 }
@@ -223,6 +253,9 @@ enum atp_status relax_solve(const struct problem *problem, const struct relax_op
     if (best->bound_ns > problem->compute_ns) {
         out_solution->bound_ns = best->bound_ns;
         out_solution->certificate = make_certificate(best, region);
+    }
+    if (options->node_limit > 0 && best->result.optimal && !is_stopped(options)) {
+        ATP_TRY(find_whole(&search, err));
     }
     return ATP_OK;
 }

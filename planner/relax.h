@@ -6,6 +6,7 @@
 #ifndef RELAX_H
 #define RELAX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "problem.h"
@@ -20,8 +21,11 @@ struct relax_solution {
     int64_t bound_ns; /* proven: no program that atp_plan_check accepts for this model, budget and
                          clock is faster. problem.compute_ns at least */
     double *keep, *swap, *recompute;
-    uint32_t row_count, column_count;      /* given to GLPK */
-    uint64_t iterations;                   /* simplex iterations spent */
+    uint32_t row_count, column_count; /* given to GLPK */
+    uint64_t iterations;              /* simplex iterations spent */
+    uint64_t nodes;                   /* subproblems of branch and cut */
+    bool whole; /* branch and cut found shares that are all 0 or 1; the bound stays that of the
+                   relaxation, which alone is proven */
     const struct certificate *certificate; /* proves the bound without a solver (certificate.h);
                                               NULL: the bound is compute_ns, which needs no proof */
 };
@@ -29,6 +33,7 @@ struct relax_solution {
 /* Work limits are counted, never timed. */
 struct relax_options {
     uint64_t iteration_limit; /* simplex iterations in all */
+    uint64_t node_limit;      /* then, subproblems of branch and cut; 0: only the relaxation */
     const volatile int *stop; /* set by a signal handler; NULL: none. A stopped relaxation still
                                  gives a valid bound */
 };

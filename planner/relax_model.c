@@ -11,6 +11,10 @@
 
 /* Of the arena limit: what tiny tensors may amount to together. */
 #define TINY_SHARE 1000U
+/* Storage that goes through more versions than this while an old one may be wanted: the old one
+ * counts as at hand, or chains of in-place steps would make the program quadratic. */
+#define STALE_ACCESSES  16U
+#define FIRST_INTERVALS 1024U /* a power of two */
 
 uint32_t relax_needed_value(const struct relax_model *model, uint32_t access)
 {
@@ -200,6 +204,19 @@ static void end_stretch(struct relax_model *model)
     stretch->segment_count = model->segment_count - stretch->first_segment;
 }
 
+/* Accesses of one tensor from `access` on, before the position; `access` may be one behind its
+ * last. */
+static uint32_t count_accesses_before(const struct relax_model *model, uint32_t access,
+                                      uint32_t position)
+{
+    const struct problem *problem = model->problem;
+    uint32_t end = problem->first_access[problem->accesses[access - 1].tensor + 1], count = 0;
+    while (access + count < end && relax_position(problem, access + count) < position) {
+        count++;
+    }
+    return count;
+}
+
 /* The stretch after the last access that leaves this value: a tail, or stale where the storage goes
  * on to the next version. Storage at another version is a border at which the value is absent. */
 static void add_last_stretch(struct relax_model *model, uint32_t last, uint32_t until)
@@ -207,7 +224,8 @@ static void add_last_stretch(struct relax_model *model, uint32_t last, uint32_t 
     const struct problem *problem = model->problem;
     bool stale = problem->accesses[last].has_next;
     uint32_t first = relax_position(problem, stale ? last + 1 : last);
-    if (until <= first) {
+    if (until <= first ||
+        (stale && count_accesses_before(model, last + 2, until) > STALE_ACCESSES)) {
         return;
     }
     begin_stretch(model, last, stale ? RELAX_STALE : RELAX_TAIL);
@@ -266,29 +284,23 @@ static int compare_positions(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Borders of the step's intervals: accesses of what it writes, and cuts. Sorted; may repeat. */
-static uint32_t list_borders(const struct relax_model *model, uint32_t step, uint32_t horizon,
-                             uint32_t *borders)
+/* Borders of the step's intervals: those of the segments of what it writes. Sorted; may repeat. */
+static uint32_t list_borders(const struct relax_model *model, uint32_t step, uint32_t *borders)
 {
     const struct problem *problem = model->problem;
     uint32_t count = 0;
-    borders[count++] = step + 1;
-    borders[count++] = horizon;
     for (uint32_t i = problem->step_first[step]; i < problem->step_first[step + 1]; i++) {
-        uint32_t access = problem->step_accesses[i];
-        uint32_t tensor = problem->accesses[access].tensor;
-        if (!problem->accesses[access].writes || !is_big(model, tensor)) {
+        uint32_t value = problem->step_accesses[i];
+        if (!problem->accesses[value].writes) {
             continue;
         }
-        for (uint32_t a = access + 1; a < problem->first_access[tensor + 1]; a++) {
-            if (relax_position(problem, a) < horizon) {
-                borders[count++] = relax_position(problem, a);
+        for (uint32_t g = model->value_first_stretch[value];
+             g < model->value_first_stretch[value + 1]; g++) {
+            const struct relax_stretch *stretch = &model->stretches[g];
+            for (uint32_t l = 0; l < stretch->segment_count; l++) {
+                borders[count++] = model->segments[stretch->first_segment + l].first;
+                borders[count++] = model->segments[stretch->first_segment + l].end;
             }
-        }
-    }
-    for (uint32_t k = grid_after(model->grid, step + 1); k < model->grid->count; k++) {
-        if (model->grid->points[k].cut && model->grid->points[k].step + 1 < horizon) {
-            borders[count++] = model->grid->points[k].step + 1;
         }
     }
     qsort(borders, count, sizeof(*borders), compare_positions);
@@ -316,21 +328,33 @@ static bool is_useful(const struct relax_model *model, uint32_t step, uint32_t f
     return false;
 }
 
-static void add_intervals(struct relax_model *model, const uint32_t *horizons, uint32_t *borders)
+static void add_interval(struct relax_model *model, uint32_t first, uint32_t end,
+                         struct region *region)
 {
+    uint32_t count = model->interval_count;
+    if (count >= FIRST_INTERVALS && (count & (count - 1)) == 0) {
+        struct relax_interval *more = REGION_NEW(region, struct relax_interval, 2 * (size_t)count);
+        memcpy(more, model->intervals, count * sizeof(*more));
+        model->intervals = more;
+    }
+    model->intervals[model->interval_count++] =
+        (struct relax_interval){.first = first, .end = end, .column = ATP_NONE, .later = ATP_NONE};
+}
+
+static void add_intervals(struct relax_model *model, const uint32_t *horizons,
+                          struct region *region)
+{
+    uint32_t *borders = REGION_NEW(region, uint32_t, 2 * (size_t)model->segment_count);
+    model->intervals = REGION_NEW(region, struct relax_interval, FIRST_INTERVALS);
     for (uint32_t s = 0; s < model->problem->model->step_count; s++) {
         model->step_first_interval[s] = model->interval_count;
         if (horizons[s] == 0) {
             continue;
         }
-        uint32_t count = list_borders(model, s, horizons[s], borders);
+        uint32_t count = list_borders(model, s, borders);
         for (uint32_t i = 0; i + 1 < count; i++) {
             if (borders[i] < borders[i + 1] && is_useful(model, s, borders[i], borders[i + 1])) {
-                model->intervals[model->interval_count++] =
-                    (struct relax_interval){.first = borders[i],
-                                            .end = borders[i + 1],
-                                            .column = ATP_NONE,
-                                            .later = ATP_NONE};
+                add_interval(model, borders[i], borders[i + 1], region);
             }
         }
     }
@@ -346,25 +370,15 @@ void relax_model_build(const struct problem *problem, const struct relax_grid *g
     find_tiny(out_model, region);
     uint32_t *horizons = REGION_NEW(region, uint32_t, step_count);
     uint32_t *needed_until = find_horizons(out_model, horizons, region);
-    /* Each access opens one live stretch at most, each value one more; a stale one is also cut at
-     * each later access of its tensor. */
-    size_t versions = 0, stretches = 2 * (size_t)problem->access_count;
-    for (uint32_t t = 0; t < problem->model->tensor_count; t++) {
-        size_t accesses = problem->first_access[t + 1] - problem->first_access[t];
-        for (uint32_t a = problem->first_access[t]; a < problem->first_access[t + 1]; a++) {
-            versions += out_model->value_of[a] == a && is_big(out_model, t) ? accesses : 0;
-        }
-    }
+    /* Each access opens one live stretch at most, each value one more. */
+    size_t stretches = 2 * (size_t)problem->access_count;
     out_model->value_first_stretch =
         REGION_NEW(region, uint32_t, (size_t)problem->access_count + 1);
     out_model->stretches = REGION_NEW(region, struct relax_stretch, stretches);
     out_model->segments =
-        REGION_NEW(region, struct relax_segment, (stretches + versions) + 2 * stretches * cuts);
+        REGION_NEW(region, struct relax_segment,
+                   (size_t)problem->access_count * (2 + STALE_ACCESSES) + stretches * cuts);
     add_stretches(out_model, needed_until);
     out_model->step_first_interval = REGION_NEW(region, uint32_t, (size_t)step_count + 1);
-    size_t borders = 2 + (size_t)cuts + problem->access_count;
-    out_model->intervals =
-        REGION_NEW(region, struct relax_interval,
-                   (size_t)step_count * (2 + (size_t)cuts) + versions + problem->access_count);
-    add_intervals(out_model, horizons, REGION_NEW(region, uint32_t, borders));
+    add_intervals(out_model, horizons, region);
 }

@@ -7,6 +7,9 @@
  */
 #include "search.h"
 
+#include "candidates.h"
+#include "starts.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -26,6 +29,7 @@ struct search {
     uint8_t *choices; /* the state of the walk */
     double price_per_byte;
     int64_t bound_ns;
+    uint64_t work_limit;
     uint64_t random;
     bool has_closest;
 };
@@ -56,121 +60,19 @@ static bool is_optimal(const struct search *s)
 
 static bool is_over(const struct search *s)
 {
-    return s->result->work >= s->options->work_limit || is_optimal(s) ||
+    return s->result->work >= s->work_limit || is_optimal(s) ||
            (s->options->stop != NULL && *s->options->stop != 0);
-}
-
-/* ---- candidates ---- */
-
-/* Tensors so small that all of them together never matter; their gaps are kept. */
-static uint64_t tiny_limit(const struct problem *problem)
-{
-    uint64_t slack = problem->arena_limit > problem->least_arena_bytes
-                         ? problem->arena_limit - problem->least_arena_bytes
-                         : 0;
-    uint64_t share = problem->arena_limit / 1000;
-    uint64_t budget = slack / 4 < share ? slack / 4 : share;
-    /* The largest power of two such that all tensors up to it sum to the budget at most. */
-    uint64_t limit = 0;
-    for (uint64_t size = 1; size < (UINT64_C(1) << 62); size *= 2) {
-        uint64_t sum = 0;
-        for (uint32_t t = 0; t < problem->model->tensor_count; t++) {
-            sum += problem->tensor_bytes[t] <= size ? problem->tensor_bytes[t] : 0;
-        }
-        if (sum > budget) {
-            break;
-        }
-        limit = size;
-    }
-    return limit;
-}
-
-/* Is memory short at a step strictly inside the gap behind access `a`? */
-static bool is_pressed(const struct problem *problem, const uint32_t *pressed_before, uint32_t a)
-{
-    const struct access *access = &problem->accesses[a];
-    uint32_t first = access->step == ATP_NONE ? 0 : access->step + 1;
-    uint32_t end = access->has_next ? problem->accesses[a + 1].step : problem->model->step_count;
-    return first < end && pressed_before[end] > pressed_before[first];
-}
-
-/* May a rerun want this tensor after its last use? Then some step that reads it may be rerun. */
-static bool feeds_rerun(const struct problem *problem, uint32_t tensor)
-{
-    for (uint32_t a = problem->first_access[tensor]; a < problem->first_access[tensor + 1]; a++) {
-        uint32_t step = problem->accesses[a].step;
-        if (step != ATP_NONE && problem->accesses[a].reads &&
-            problem->model->steps[step].phase == ATP_PHASE_FORWARD &&
-            !problem->model->steps[step].rerun_never) {
-            return true;
-        }
-    }
-    return false;
-}
-
-uint32_t search_candidates(const struct problem *problem, struct region *region,
-                           uint32_t **out_accesses)
-{
-    uint32_t *accesses = REGION_NEW(region, uint32_t, problem->access_count);
-    uint32_t *pressed_before = REGION_NEW(region, uint32_t, (size_t)problem->model->step_count + 1);
-    uint64_t tiny = tiny_limit(problem);
-    uint32_t count = 0;
-    for (uint32_t s = 0; s < problem->model->step_count; s++) {
-        pressed_before[s + 1] = pressed_before[s] + (problem->live_bytes[s] > problem->arena_limit);
-    }
-    for (uint32_t a = 0; a < problem->access_count; a++) {
-        const struct access *access = &problem->accesses[a];
-        bool has_choice = access->has_next || feeds_rerun(problem, access->tensor);
-        bool begins = access->step == ATP_NONE && problem->input_bytes > problem->arena_limit;
-        if (has_choice && problem->tensor_bytes[access->tensor] > tiny &&
-            (begins || is_pressed(problem, pressed_before, a))) {
-            accesses[count++] = a;
-        }
-    }
-    *out_accesses = accesses;
-    return count;
-}
-
-void search_default_choices(const struct problem *problem, uint8_t *choices)
-{
-    uint64_t tiny = tiny_limit(problem);
-    for (uint32_t a = 0; a < problem->access_count; a++) {
-        const struct access *access = &problem->accesses[a];
-        bool is_big_tail = !access->has_next && problem->tensor_bytes[access->tensor] > tiny;
-        choices[a] = is_big_tail && problem->recomputable[a] ? CHOICE_RECOMPUTE : CHOICE_KEEP;
-    }
-}
-
-/* `decide` pins the gap between the phases: the last forward access whose next use is later. */
-static bool is_pinned(const struct problem *problem, uint32_t a, uint8_t *out_choice)
-{
-    const struct access *access = &problem->accesses[a];
-    enum profile_pin pin = problem->profile->pins[access->tensor];
-    if (pin == PROFILE_PIN_NONE || !access->has_next) {
-        return false;
-    }
-    if (pin == PROFILE_PIN_KEEP) {
-        *out_choice = CHOICE_KEEP;
-        return true;
-    }
-    const struct atp_step *steps = problem->model->steps;
-    bool is_forward = access->step == ATP_NONE || steps[access->step].phase == ATP_PHASE_FORWARD;
-    if (!is_forward || steps[problem->accesses[a + 1].step].phase == ATP_PHASE_FORWARD) {
-        return false;
-    }
-    *out_choice = pin == PROFILE_PIN_SWAP ? CHOICE_SWAP : CHOICE_RECOMPUTE;
-    return true;
 }
 
 static void pin_choices(struct search *s)
 {
     uint32_t kept = 0;
     for (uint32_t a = 0; a < s->problem->access_count; a++) {
-        (void)is_pinned(s->problem, a, &s->choices[a]);
+        (void)candidates_is_pinned(s->problem, a, &s->choices[a]);
     }
     for (uint32_t i = 0; i < s->candidate_count; i++) {
         uint8_t choice;
-        if (!is_pinned(s->problem, s->candidates[i], &choice)) {
+        if (!candidates_is_pinned(s->problem, s->candidates[i], &choice)) {
             s->candidates[kept++] = s->candidates[i];
         }
     }
@@ -213,7 +115,7 @@ static bool hold_missing(struct search *s, uint32_t tensor)
     for (uint32_t a = s->problem->first_access[tensor]; a < s->problem->first_access[tensor + 1];
          a++) {
         uint8_t pinned;
-        bool is_free = !is_pinned(s->problem, a, &pinned);
+        bool is_free = !candidates_is_pinned(s->problem, a, &pinned);
         if (is_free && CHOICE_KIND(s->choices[a]) == CHOICE_RECOMPUTE) {
             s->choices[a] = CHOICE_SWAP;
             changed = true;
@@ -365,42 +267,26 @@ static void descend(struct search *s)
 
 /* ---- starts ---- */
 
-enum start { START_RELAXED, START_KEEP, START_SWAP, START_RECOMPUTE, START_BEST };
-
 /* The walk's legs: where each begins, its share of the work, its first temperature as a share of
  * the compute time. Short ones come first, so that a search that is stopped early has something
  * good. */
+enum leg_start { LEG_RELAXED, LEG_SWAP, LEG_RECOMPUTE, LEG_SEGMENTS, LEG_BEST };
+
 static const struct leg {
-    enum start start;
+    enum leg_start start;
     double share, hot;
 } legs[] = {
-    {START_RELAXED, 0.02, 2e-3}, {START_SWAP, 0.08, 1e-2},    {START_RECOMPUTE, 0.10, 2e-2},
-    {START_BEST, 0.20, 1e-2},    {START_RELAXED, 0.30, 2e-2}, {START_BEST, 0.30, 5e-3},
+    {LEG_RELAXED, 0.02, 2e-3},   {LEG_SWAP, 0.06, 1e-2}, {LEG_SEGMENTS, 0.08, 5e-3},
+    {LEG_RECOMPUTE, 0.08, 2e-2}, {LEG_BEST, 0.18, 1e-2}, {LEG_RELAXED, 0.29, 2e-2},
+    {LEG_BEST, 0.29, 5e-3},
 };
-#define COLD 1e-5
+#define COLD                  1e-5
+#define WORK_PER_GAP_AND_STEP UINT64_C(3000)
 
-static void begin_from(struct search *s, enum start start, const struct relax_solution *relaxed)
+static struct score begin_from(struct search *s, const struct start *start, const uint8_t *origin)
 {
-    for (uint32_t i = 0; i < s->candidate_count; i++) {
-        uint32_t a = s->candidates[i];
-        bool can_recompute = s->problem->recomputable[a];
-        uint8_t choice = CHOICE_KEEP;
-        if (start == START_SWAP) {
-            choice = s->problem->accesses[a].has_next ? CHOICE_SWAP : s->choices[a];
-        } else if (start == START_RECOMPUTE) {
-            choice = can_recompute ? CHOICE_RECOMPUTE : CHOICE_SWAP;
-        } else if (start == START_RELAXED) {
-            double keep = relaxed->keep[a], swap = relaxed->swap[a],
-                   recompute = relaxed->recompute[a];
-            choice = (uint8_t)(keep >= swap && keep >= recompute ? CHOICE_KEEP
-                               : swap >= recompute               ? CHOICE_SWAP
-                                                                 : CHOICE_RECOMPUTE);
-            if (choice == CHOICE_RECOMPUTE && !can_recompute) {
-                choice = CHOICE_SWAP;
-            }
-        }
-        s->choices[a] = choice;
-    }
+    memcpy(s->choices, origin, s->problem->access_count);
+    starts_fill(s->problem, start, s->candidates, s->candidate_count, s->choices);
     for (uint32_t round = 0; round < s->problem->model->tensor_count; round++) {
         const struct sequence *sequence = schedule_sequence(s->schedule, s->choices);
         s->result->work += sequence->op_count;
@@ -408,6 +294,85 @@ static void begin_from(struct search *s, enum start start, const struct relax_so
             break;
         }
     }
+    return judge(s);
+}
+
+/* The best number of segments and way to hold what crosses their borders. */
+static void begin_from_segments(struct search *s, const uint8_t *origin)
+{
+    struct start best = {.kind = START_SEGMENTS, .segment_count = 1};
+    double best_cost = HUGE_VAL;
+    for (uint32_t count = 1; count <= 96 && !is_over(s); count += 1 + count / 3) {
+        for (uint32_t way = 0; way < 4; way++) {
+            struct start start = {
+                .kind = START_SEGMENTS,
+                .segment_count = count,
+                .held = way & 1 ? CHOICE_SWAP : CHOICE_KEEP,
+                .elsewhere = way & 2 ? CHOICE_SWAP : CHOICE_KEEP,
+            };
+            double cost = begin_from(s, &start, origin).cost;
+            if (cost < best_cost) {
+                best_cost = cost;
+                best = start;
+            }
+        }
+    }
+    (void)begin_from(s, &best, origin);
+}
+
+static void begin_leg(struct search *s, enum leg_start start, const struct relax_solution *relaxed,
+                      const uint8_t *origin)
+{
+    static const enum start_kind kinds[] = {
+        [LEG_RELAXED] = START_RELAXED, [LEG_SWAP] = START_SWAP, [LEG_RECOMPUTE] = START_RECOMPUTE};
+    if (start == LEG_BEST && s->result->found) {
+        memcpy(s->choices, s->result->choices, s->problem->access_count);
+    } else if (start == LEG_BEST || start == LEG_SEGMENTS) {
+        begin_from_segments(s, origin);
+    } else {
+        struct start from = {.kind = kinds[start], .relaxed = relaxed};
+        if (from.kind == START_RELAXED && relaxed == NULL) {
+            from.kind = START_KEEP;
+        }
+        (void)begin_from(s, &from, origin);
+    }
+}
+
+static void walk(struct search *s, uint64_t work_end, double hot)
+{
+    double compute = (double)s->problem->compute_ns;
+    anneal(s, work_end, hot * compute, COLD * compute);
+}
+
+static void walk_all(struct search *s, const struct relax_solution *relaxed, const uint8_t *origin)
+{
+    const uint64_t begin = s->result->work;
+    const double total = begin < s->work_limit ? (double)(s->work_limit - begin) : 0;
+    double done = 0;
+    for (size_t i = 0; i < sizeof(legs) / sizeof(legs[0]) && !is_over(s); i++) {
+        begin_leg(s, legs[i].start, relaxed, origin);
+        done += legs[i].share;
+        walk(s, begin + (uint64_t)(done * total), legs[i].hot);
+    }
+}
+
+static void judge_baselines(struct search *s)
+{
+    const struct baseline_list *list = s->options->baselines;
+    for (uint32_t i = 0; list != NULL && i < list->count; i++) {
+        if (list->items[i].verdict == BASELINE_FITS) {
+            memcpy(s->choices, list->items[i].choices, s->problem->access_count);
+            (void)judge(s);
+        }
+    }
+}
+
+/* Small problems are walked through long before the limit. */
+static uint64_t limit_work(const struct search *s)
+{
+    uint64_t enough =
+        WORK_PER_GAP_AND_STEP * (s->candidate_count + 4) * s->problem->model->step_count;
+    return enough < s->options->work_limit ? enough : s->options->work_limit;
 }
 
 void search_run(const struct problem *problem, const struct relax_solution *relaxed,
@@ -420,10 +385,11 @@ void search_run(const struct problem *problem, const struct relax_solution *rela
     s.choices = REGION_NEW(region, uint8_t, problem->access_count);
     s.bound_ns = relaxed != NULL ? relaxed->bound_ns : problem->compute_ns;
     s.schedule = schedule_create(problem, region);
-    s.candidate_count = search_candidates(problem, region, &s.candidates);
-    search_default_choices(problem, s.choices);
+    s.candidate_count = candidates_find(problem, region, &s.candidates);
+    candidates_default(problem, s.choices);
     pin_choices(&s);
     out_result->candidate_count = s.candidate_count;
+    s.work_limit = limit_work(&s);
     double rate = (double)problem->profile->clock.d2h_bytes_per_second;
     s.price_per_byte = 4e9 / rate;
     (void)judge(&s);
@@ -432,25 +398,13 @@ void search_run(const struct problem *problem, const struct relax_solution *rela
     }
     uint8_t *origin = REGION_NEW(region, uint8_t, problem->access_count);
     memcpy(origin, s.choices, problem->access_count);
+    judge_baselines(&s);
     if (options->start != NULL) {
         memcpy(s.choices, options->start, problem->access_count);
-        (void)judge(&s);
+        walk(&s, s.work_limit / 2, 5e-3);
     }
-    uint64_t begin = out_result->work;
-    double done = 0;
-    for (size_t i = 0; i < sizeof(legs) / sizeof(legs[0]) && !is_over(&s); i++) {
-        if (legs[i].start != START_BEST || !out_result->found) {
-            memcpy(s.choices, origin, problem->access_count);
-            begin_from(
-                &s, relaxed == NULL && legs[i].start == START_RELAXED ? START_KEEP : legs[i].start,
-                relaxed);
-        } else {
-            memcpy(s.choices, out_result->choices, problem->access_count);
-        }
-        done += legs[i].share;
-        uint64_t end = begin + (uint64_t)(done * (double)(options->work_limit - begin));
-        anneal(&s, end, legs[i].hot * (double)problem->compute_ns,
-               COLD * (double)problem->compute_ns);
+    if (!out_result->found || options->start == NULL) {
+        walk_all(&s, relaxed, origin);
     }
     if (out_result->found) {
         memcpy(s.choices, out_result->choices, problem->access_count);

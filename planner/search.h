@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "baseline.h"
 #include "problem.h"
 #include "region.h"
 #include "relax.h"
@@ -34,15 +35,6 @@ struct search_result {
     uint32_t missing_tensor; /* pinned away from what a rerun needs; ATP_NONE */
     uint64_t host_excess_bytes;
 };
-
-/* Gaps that have a choice at all: idle, over a step where memory is short or a rerun may need the
- * tensor, not tiny. */
-uint32_t search_candidates(const struct problem *problem, struct region *region,
-                           uint32_t **out_accesses);
-
-/* Fills choices that suit every gap without a choice: keep, and drop big tails that can be
- * recomputed. */
-void search_default_choices(const struct problem *problem, uint8_t *choices);
 
 /* `relaxed` guides the start; NULL: none. */
 void search_run(const struct problem *problem, const struct relax_solution *relaxed,

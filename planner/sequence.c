@@ -309,8 +309,9 @@ static void finish(struct schedule *s)
             sequence->rerun_ns +=
                 sequence->ops[op].is_rerun ? problem->profile->clock.step_ns[step] : 0;
         }
-        if (memory[op] > problem->arena_limit) {
-            uint64_t excess = memory[op] - problem->arena_limit;
+        uint64_t limit = problem_step_limit(problem, step);
+        if (memory[op] > limit) {
+            uint64_t excess = memory[op] - limit;
             sequence->excess_sum += excess;
             if (excess > sequence->excess_bytes) {
                 sequence->excess_bytes = excess;

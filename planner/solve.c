@@ -7,6 +7,7 @@
 #include "solve.h"
 
 #include "assemble.h"
+#include "baseline.h"
 #include "fail.h"
 #include "problem.h"
 #include "refit.h"
@@ -16,12 +17,14 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Counted work at effort 1, chosen for some ten seconds on one core of 2020. */
-#define SEARCH_WORK      UINT64_C(100000000)
-#define SIMPLEX_WORK     UINT64_C(50000)
-#define PLACE_WORK       UINT64_C(100000)
-#define PLACE_ROUNDS_MAX 6U
+#define SEARCH_WORK         UINT64_C(100000000)
+#define SIMPLEX_WORK        UINT64_C(50000)
+#define PLACE_WORK          UINT64_C(100000)
+#define BASELINE_PLACE_WORK UINT64_C(1000)
+#define PLACE_ROUNDS_MAX    4U
 
 struct solver {
     const struct profile *profile;
@@ -170,68 +173,83 @@ static enum atp_status refuse_search(const struct solver *s, const struct search
                     found->excess_bytes, step_name(s, found->excess_step));
 }
 
-/* One round: search below the present arena limit, then place. */
-static enum atp_status search_and_place(struct solver *s, const struct relax_solution *relaxed,
-                                        uint64_t work, uint8_t **choices,
-                                        struct assemble_result *placed, struct atp_error *err)
+static void assemble_choices(struct solver *s, const uint8_t *choices,
+                             struct assemble_result *placed)
 {
+    struct schedule *schedule = schedule_create(&s->problem, s->region);
+    const struct sequence *sequence = schedule_sequence(schedule, choices);
+    const struct timeline *timeline = schedule_timeline(schedule, true);
+    assemble(&s->problem, sequence, timeline, s->options->budget_bytes, s->effort * PLACE_WORK,
+             s->region, s->plan, placed);
+}
+
+/* Lowers the limit by what placement lacked and searches on from there, a little even when stopped:
+ * a plan that cannot be placed is no plan. */
+static void search_lower(struct solver *s, const struct relax_solution *relaxed, uint8_t *choices,
+                         struct assemble_result *placed)
+{
+    const uint64_t capacity = s->problem.arena_capacity;
+    for (uint32_t round = 0; round < PLACE_ROUNDS_MAX && !placed->fits; round++) {
+        uint64_t over = placed->arena_bytes > capacity ? placed->arena_bytes - capacity : 0;
+        uint64_t next = s->problem.arena_limit - (over < capacity / 20 ? over : capacity / 20);
+        bool stopped = is_stopped(s);
+        struct search_result found;
+        struct search_options options = {
+            .start = choices,
+            .work_limit = s->effort * SEARCH_WORK / (stopped ? 32 : 8),
+            .stop = stopped ? NULL : s->options->stop,
+        };
+        s->problem.arena_limit = next & ~(s->problem.alignment_bytes - 1);
+        search_run(&s->problem, relaxed, &options, s->region, &found);
+        s->report->search_work += found.work;
+        if (!found.found) {
+            break;
+        }
+        memcpy(choices, found.choices, s->problem.access_count);
+        assemble_choices(s, choices, placed);
+    }
+    s->problem.arena_limit = capacity;
+}
+
+static enum atp_status search_until_placed(struct solver *s, const struct relax_solution *relaxed,
+                                           const struct baseline_list *baselines,
+                                           struct atp_error *err)
+{
+    struct assemble_result placed = {0};
+    struct search_result found;
     struct search_options options = {
-        .start = *choices,
-        .work_limit = work,
+        .baselines = baselines,
+        .work_limit = s->effort * SEARCH_WORK,
         .stop = s->options->stop,
         .progress = on_incumbent,
         .progress_ctx = s,
     };
-    struct search_result found;
     search_run(&s->problem, relaxed, &options, s->region, &found);
     s->report->search_work += found.work;
     s->report->candidate_count = found.candidate_count;
     if (!found.found) {
         return refuse_search(s, &found, err);
     }
-    *choices = found.choices;
-    struct schedule *schedule = schedule_create(&s->problem, s->region);
-    const struct sequence *sequence = schedule_sequence(schedule, found.choices);
-    const struct timeline *timeline = schedule_timeline(schedule, true);
-    assemble(&s->problem, sequence, timeline, s->options->budget_bytes, s->effort * PLACE_WORK,
-             s->region, s->plan, placed);
-    return ATP_OK;
-}
-
-static enum atp_status search_until_placed(struct solver *s, const struct relax_solution *relaxed,
-                                           struct atp_error *err)
-{
-    const uint64_t limit = s->problem.arena_limit;
-    uint8_t *choices = NULL;
-    struct assemble_result placed = {0};
-    for (uint32_t round = 0; round < PLACE_ROUNDS_MAX; round++) {
-        uint64_t work = s->effort * SEARCH_WORK / (round == 0 ? 1 : 4);
-        ATP_TRY(search_and_place(s, relaxed, work, &choices, &placed, err));
-        uint64_t over = placed.arena_bytes > limit ? placed.arena_bytes - limit : 0;
-        uint64_t next =
-            (s->problem.arena_limit - over - over / 8) & ~(s->problem.alignment_bytes - 1);
-        if (placed.fits || over == 0 || next < s->problem.least_arena_bytes) {
-            break;
-        }
-        s->problem.arena_limit = next;
-    }
-    s->problem.arena_limit = limit;
+    assemble_choices(s, found.choices, &placed);
+    search_lower(s, relaxed, found.choices, &placed);
     if (!placed.fits) {
-        refit(&s->problem, choices, s->options->budget_bytes, s->effort * PLACE_WORK, s->region,
+        struct refit_options refit_options = {20000, s->options->stop};
+        refit(&s->problem, found.choices, s->options->budget_bytes, &refit_options, s->region,
               s->plan, &placed);
     }
     if (!placed.fits) {
         return atp_fail(err, ATP_ERR_INFEASIBLE,
-                        "a plan fits in %" PRIu64
-                        " bytes, but its tensors could not be placed: %" PRIu64
-                        " bytes are needed, %" PRIu64 " are there; raise the budget a little",
-                        placed.live_bytes, placed.arena_bytes, limit);
+                        "a plan fits in sum, but its tensors could not be placed: %" PRIu64
+                        " bytes are needed, %" PRIu64 " are there, host copies take %" PRIu64
+                        "; raise the budget a little",
+                        placed.arena_bytes, s->problem.arena_capacity, placed.host_arena_bytes);
     }
     return ATP_OK;
 }
 
 /* The judges: nothing leaves that they have not accepted. */
-static enum atp_status prove(const struct solver *s, int64_t bound_ns, struct atp_error *err)
+static enum atp_status prove(const struct solver *s, int64_t bound_ns,
+                             const struct baseline_list *baselines, struct atp_error *err)
 {
     struct atp_plan *plan = s->plan;
     struct atp_error why;
@@ -239,6 +257,7 @@ static enum atp_status prove(const struct solver *s, int64_t bound_ns, struct at
         atp_simulate(plan, &s->profile->clock, NULL, NULL, &plan->predicted, &why);
     plan->predicted.bound_ns = bound_ns;
     if (status == ATP_OK) {
+        (void)baseline_overtake(&s->problem, baselines, BASELINE_PLACE_WORK, s->region, plan);
         status = atp_plan_check(plan, &why);
     }
     if (status == ATP_OK) {
@@ -267,7 +286,9 @@ enum atp_status solve(const struct profile *profile, const struct solve_options 
     ATP_TRY(build_problem(&s, err));
     out_report->fits_unplanned = s.problem.peak_bytes <= s.problem.arena_limit;
     ATP_TRY(bound_problem(&s, &relaxed, err));
-    ATP_TRY(search_until_placed(&s, &relaxed, err));
+    struct baseline_list baselines;
+    baseline_list_build(&s.problem, region, &baselines);
+    ATP_TRY(search_until_placed(&s, &relaxed, &baselines, err));
     out_report->stopped = is_stopped(&s);
-    return prove(&s, relaxed.bound_ns, err);
+    return prove(&s, relaxed.bound_ns, &baselines, err);
 }

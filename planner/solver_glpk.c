@@ -110,6 +110,45 @@ static void iterate(struct solve *solve)
     }
 }
 
+static void watch(glp_tree *tree, void *info)
+{
+    struct solve *solve = info;
+    const struct solver_options *options = solve->options;
+    int total;
+    glp_ios_tree_size(tree, NULL, NULL, &total);
+    solve->result->nodes = (uint64_t)total;
+    if ((uint64_t)total >= options->node_limit || (options->stop != NULL && *options->stop != 0)) {
+        glp_ios_terminate(tree);
+    }
+}
+
+static void branch(struct solve *solve)
+{
+    glp_prob *problem = solve->problem;
+    struct solver_result *result = solve->result;
+    glp_iocp control;
+    for (uint32_t j = 0; j < solve->lp->column_count; j++) {
+        if (solve->lp->columns[j].integer) {
+            glp_set_col_kind(problem, (int)j + 1, GLP_IV);
+        }
+    }
+    glp_init_iocp(&control);
+    control.msg_lev = GLP_MSG_OFF;
+    control.br_tech = GLP_BR_DTH;
+    control.bt_tech = GLP_BT_BLB;
+    control.mir_cuts = GLP_ON;
+    control.fp_heur = GLP_ON;
+    control.cb_func = watch;
+    control.cb_info = solve;
+    int code = glp_intopt(problem, &control);
+    int status = glp_mip_status(problem);
+    result->whole = (code == 0 || code == GLP_ESTOP) && (status == GLP_OPT || status == GLP_FEAS);
+    result->whole_optimal = result->whole && code == 0 && status == GLP_OPT;
+    for (uint32_t j = 0; j < solve->lp->column_count && result->whole; j++) {
+        result->whole_values[j] = glp_mip_col_val(problem, (int)j + 1);
+    }
+}
+
 static void run(struct solve *solve)
 {
     solve->problem = glp_create_prob();
@@ -122,17 +161,16 @@ static void run(struct solve *solve)
     for (uint32_t i = 0; i < solve->lp->row_count; i++) {
         solve->result->multipliers[i] = glp_get_row_dual(solve->problem, (int)i + 1);
     }
+    if (solve->result->whole_values != NULL && solve->result->optimal) {
+        branch(solve);
+    }
     glp_delete_prob(solve->problem);
 }
 
-enum atp_status solver_solve(const struct lp *lp, const struct solver_options *options,
-                             struct region *region, struct solver_result *out_result,
-                             struct atp_error *err)
+static enum atp_status solve_program(const struct lp *lp, const struct solver_options *options,
+                                     struct region *region, struct solver_result *out_result,
+                                     struct atp_error *err)
 {
-    *out_result = (struct solver_result){
-        .values = REGION_NEW(region, double, lp->column_count),
-        .multipliers = REGION_NEW(region, double, lp->row_count),
-    };
     if (lp->row_count == 0 || lp->column_count == 0) {
         out_result->optimal = true;
         return ATP_OK;
@@ -157,4 +195,27 @@ enum atp_status solver_solve(const struct lp *lp, const struct solver_options *o
     glp_term_hook(NULL, NULL);
     glp_free_env();
     return ATP_OK;
+}
+
+enum atp_status solver_solve(const struct lp *lp, const struct solver_options *options,
+                             struct region *region, struct solver_result *out_result,
+                             struct atp_error *err)
+{
+    *out_result = (struct solver_result){
+        .values = REGION_NEW(region, double, lp->column_count),
+        .multipliers = REGION_NEW(region, double, lp->row_count),
+    };
+    return solve_program(lp, options, region, out_result, err);
+}
+
+enum atp_status solver_solve_whole(const struct lp *lp, const struct solver_options *options,
+                                   struct region *region, struct solver_result *out_result,
+                                   struct atp_error *err)
+{
+    *out_result = (struct solver_result){
+        .values = REGION_NEW(region, double, lp->column_count),
+        .whole_values = REGION_NEW(region, double, lp->column_count),
+        .multipliers = REGION_NEW(region, double, lp->row_count),
+    };
+    return solve_program(lp, options, region, out_result, err);
 }

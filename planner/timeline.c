@@ -20,7 +20,6 @@ enum copy_state { COPY_NONE, COPY_READY, COPY_ISSUED, COPY_DONE };
 /* The forward pass. */
 struct player {
     struct schedule *s;
-    uint64_t limit; /* the arena's, or what a sequence that does not fit would need */
     bool with_actions;
     uint32_t op;
     int64_t now, out_free, in_free, stall;
@@ -38,6 +37,12 @@ static int64_t op_ns(const struct schedule *s, uint32_t op)
 {
     uint32_t step = s->sequence.ops[op].step;
     return step == ATP_NONE ? 0 : s->problem->profile->clock.step_ns[step];
+}
+
+/* Of the step, or what a sequence that does not fit would need. */
+static uint64_t op_limit(const struct schedule *s, uint32_t op)
+{
+    return problem_step_limit(s->problem, s->sequence.ops[op].step) + s->sequence.excess_bytes;
 }
 
 /* Counting sort of residences by an op; `first` has op_count + 1 entries. */
@@ -108,7 +113,7 @@ static uint32_t list_restores(struct schedule *s)
     return count;
 }
 
-static void plan_restores(struct schedule *s, uint64_t limit)
+static void plan_restores(struct schedule *s)
 {
     const struct sequence *sequence = &s->sequence;
     uint32_t count = list_restores(s);
@@ -131,7 +136,7 @@ static void plan_restores(struct schedule *s, uint64_t limit)
         uint32_t earliest = sequence->residences[s->previous[r]].last_op + 1;
         uint32_t op = residence->first_op;
         while (!s->is_serial && op > earliest && s->op_start_ns[op] > start &&
-               s->planned_bytes[op - 1] + bytes <= limit) {
+               s->planned_bytes[op - 1] + bytes <= op_limit(s, op - 1)) {
             op--;
             s->planned_bytes[op] += bytes;
         }
@@ -245,7 +250,7 @@ static uint32_t find_releasable(struct player *p)
 static bool make_room(struct player *p, uint64_t bytes, bool no_stall)
 {
     struct schedule *s = p->s;
-    while (p->live + bytes > p->limit) {
+    while (p->live + bytes > op_limit(s, p->op)) {
         uint32_t r = find_releasable(p);
         if (r == ATP_NONE && !no_stall && p->heap_count > 0 &&
             s->sequence.residences[s->heap[0]].last_op < p->op) {
@@ -388,9 +393,8 @@ void timeline_build(struct schedule *s, bool with_actions)
     struct timeline *timeline = &s->timeline;
     *timeline = (struct timeline){.actions = timeline->actions};
     file_residences(s);
-    uint64_t limit = s->problem->arena_limit + s->sequence.excess_bytes;
-    plan_restores(s, limit);
-    struct player p = {.s = s, .limit = limit, .with_actions = with_actions};
+    plan_restores(s);
+    struct player p = {.s = s, .with_actions = with_actions};
     for (p.op = 0; p.op < s->sequence.op_count; p.op++) {
         if (s->is_serial) {
             drain(&p);

@@ -3,6 +3,8 @@
 
 #include "fail.h"
 
+#define RESOLUTION_NS 1000
+
 void record_lay_out(struct record *record, const struct atp_model *model, struct carve *carve)
 {
     uint64_t steps = model->step_count;
@@ -69,7 +71,8 @@ enum atp_status record_read(struct record *record, struct atp_error *err)
     return ATP_OK;
 }
 
-int64_t record_median_ns(const struct record *record, uint32_t step)
+/* Sorts the times that count into the scratch array. */
+static uint32_t sort_samples(const struct record *record, uint32_t step)
 {
     const int64_t *samples = &record->samples_ns[(uint64_t)step * RECORD_SAMPLES];
     uint64_t count = record->iteration_count < 2 ? 1 : record->iteration_count - 1;
@@ -83,6 +86,24 @@ int64_t record_median_ns(const struct record *record, uint32_t step)
         }
         sorted[at] = samples[i];
     }
+    return (uint32_t)count;
+}
+
+void record_times(const struct record *record, uint32_t step, struct record_times *out)
+{
+    uint32_t count = sort_samples(record, step);
+    const int64_t *sorted = record->sorted_ns;
     int64_t low = sorted[(count - 1) / 2], high = sorted[count / 2];
-    return low + (high - low) / 2;
+    int64_t first_quartile = sorted[(count - 1) / 4],
+            last_quartile = sorted[count - 1 - (count - 1) / 4];
+    int64_t spread = last_quartile - first_quartile;
+    int64_t step_away = spread > RESOLUTION_NS ? spread : RESOLUTION_NS;
+    *out = (struct record_times){
+        .median_ns = low + (high - low) / 2, .spread_ns = spread, .sample_count = count};
+    for (uint32_t i = 0; i < count; i++) {
+        out->outlier_count +=
+            first_quartile - sorted[i] > 3 * step_away || sorted[i] - last_quartile > 3 * step_away;
+    }
+    out->is_unsteady =
+        out->outlier_count > 0 || (spread > RESOLUTION_NS && spread > out->median_ns / 10);
 }

@@ -44,7 +44,16 @@ ATP_MUST_USE enum atp_status record_end_step(struct record *record, uint32_t ste
  * first iteration is warm-up: the second takes its place. */
 ATP_MUST_USE enum atp_status record_read(struct record *record, struct atp_error *err);
 
-/* Median time of a step over the iterations that were read; at least one was. */
-int64_t record_median_ns(const struct record *record, uint32_t step);
+/* How long a step took over the iterations that count. */
+struct record_times {
+    int64_t median_ns;
+    int64_t spread_ns; /* between the quartiles: half of the times lie within it */
+    uint32_t sample_count, outlier_count;
+    bool is_unsteady; /* the spread is more than a tenth of the median, or some are outliers */
+};
+
+/* At least one iteration was read. Outliers are three spreads away from the quartiles; events of
+ * devices resolve half a microsecond, so a spread counts as one at least. */
+void record_times(const struct record *record, uint32_t step, struct record_times *out);
 
 #endif

@@ -64,20 +64,54 @@ static void write_ids(FILE *file, const char *key, const struct atp_model *model
     (void)fputs("]", file);
 }
 
+/* What makes a time doubtful, as a comment. */
+static void write_doubts(FILE *file, const struct record_times *times)
+{
+    if (times->median_ns == 0) {
+        (void)fputs(" # took no time", file);
+    }
+    if (times->is_unsteady) {
+        (void)fputs(" # spread ", file);
+        write_us(file, times->spread_ns);
+        (void)fprintf(file, " us, %" PRIu32 " of %" PRIu32 " are outliers", times->outlier_count,
+                      times->sample_count);
+    }
+    (void)fputc('\n', file);
+}
+
+/* One comment that says how good the times are. */
+static void write_quality(FILE *file, const struct atp_replay *r)
+{
+    uint32_t unsteady_count = 0, zero_count = 0;
+    struct record_times times = {0};
+    for (uint32_t s = 0; s < r->plan->model.step_count; s++) {
+        record_times(&r->record, s, &times);
+        unsteady_count += times.is_unsteady;
+        zero_count += times.median_ns == 0;
+    }
+    (void)fprintf(file,
+                  "# Medians of %" PRIu32 " iterations; of %" PRIu32 " steps %" PRIu32
+                  " are unsteady, %" PRIu32 " took no time.\n",
+                  times.sample_count, r->plan->model.step_count, unsteady_count, zero_count);
+}
+
 static void write_step(FILE *file, const struct atp_replay *r, uint32_t s)
 {
     const struct atp_model *model = &r->plan->model;
     const struct atp_step *step = &model->steps[s];
+    struct record_times times;
+    record_times(&r->record, s, &times);
     (void)fputs("  - {name: ", file);
     write_text(file, step->name);
     (void)fprintf(file, ", phase: %s, time_us: ", atp_phase_name(step->phase));
-    write_us(file, record_median_ns(&r->record, s));
+    write_us(file, times.median_ns);
     write_ids(file, "reads", model, step->reads, step->read_count);
     write_ids(file, "writes", model, step->writes, step->write_count);
     if (step->workspace_bytes > 0) {
         (void)fprintf(file, ", workspace_bytes: %" PRIu64, step->workspace_bytes);
     }
-    (void)fputs(step->rerun_never ? ", rerun: never}\n" : "}\n", file);
+    (void)fputs(step->rerun_never ? ", rerun: never}" : "}", file);
+    write_doubts(file, &times);
 }
 
 static void write_all(FILE *file, const struct atp_replay *r, const struct atp_profile_facts *facts,
@@ -108,6 +142,7 @@ static void write_all(FILE *file, const struct atp_replay *r, const struct atp_p
         write_text(file, model->tensors[t].name);
         (void)fprintf(file, ", bytes: %" PRIu64 "}\n", model->tensors[t].bytes);
     }
+    write_quality(file, r);
     (void)fputs("steps:\n", file);
     for (uint32_t s = 0; s < model->step_count; s++) {
         write_step(file, r, s);

@@ -74,6 +74,12 @@ static enum atp_status poison(struct atp_replay *r, uint8_t *place, uint64_t byt
     return r->ops->fill(r->backend, r->compute, place, REPLAY_POISON, bytes, err);
 }
 
+/* For the report: the time when the stream comes to here. */
+static enum atp_status mark(struct atp_replay *r, void *event, void *stream, struct atp_error *err)
+{
+    return r->ops->event_record(r->backend, event, stream, err);
+}
+
 /* Queues a copy behind all compute so far, and an event behind the copy. */
 static enum atp_status start_copy(struct atp_replay *r, uint32_t id, enum atp_copy direction,
                                   struct atp_error *err)
@@ -84,9 +90,16 @@ static enum atp_status start_copy(struct atp_replay *r, uint32_t id, enum atp_co
     void *stream = is_out ? r->to_host : r->to_device;
     ATP_TRY(r->ops->event_record(r->backend, r->issued, r->compute, err));
     ATP_TRY(r->ops->stream_wait(r->backend, stream, r->issued, err));
+    if (r->options.report) {
+        tensor->copy = r->report.next_copy++;
+        ATP_TRY(mark(r, r->report.copies[tensor->copy].start, stream, err));
+    }
     if (bytes > 0) {
         ATP_TRY(r->ops->copy(r->backend, stream, is_out ? tensor->host_place : tensor->place,
                              is_out ? tensor->place : tensor->host_place, bytes, direction, err));
+    }
+    if (r->options.report) {
+        ATP_TRY(mark(r, r->report.copies[tensor->copy].end, stream, err));
     }
     tensor->event = r->idle_events[--r->idle_event_count];
     return r->ops->event_record(r->backend, r->events[tensor->event], stream, err);
@@ -96,7 +109,14 @@ static enum atp_status finish_copy(struct atp_replay *r, uint32_t id, struct atp
 {
     uint32_t event = r->tensors[id].event;
     r->idle_events[r->idle_event_count++] = event;
-    return r->ops->stream_wait(r->backend, r->compute, r->events[event], err);
+    if (!r->options.report) {
+        return r->ops->stream_wait(r->backend, r->compute, r->events[event], err);
+    }
+    uint32_t copy = r->tensors[id].copy;
+    r->report.waits[copy].instruction = r->instruction;
+    ATP_TRY(mark(r, r->report.copies[copy].wait_start, r->compute, err));
+    ATP_TRY(r->ops->stream_wait(r->backend, r->compute, r->events[event], err));
+    return mark(r, r->report.copies[copy].wait_end, r->compute, err);
 }
 
 static enum atp_status release(struct atp_replay *r, uint32_t id, struct atp_error *err)
@@ -229,6 +249,9 @@ static enum atp_status begin(struct atp_replay *r, struct atp_error *err)
     if (r->options.record) {
         ATP_TRY(record_read(&r->record, err));
     }
+    if (r->options.report) {
+        ATP_TRY(report_begin_iteration(&r->report, err));
+    }
     r->instruction = 0;
     r->step = 0;
     r->state = REPLAY_BETWEEN;
@@ -297,6 +320,9 @@ enum atp_status atp_replay_end_iteration(struct atp_replay *r, struct atp_error 
         return refuse(r, "end_iteration", err);
     }
     enum atp_status status = advance(r, MASK_UP_TO_RUN, err);
+    if (status == ATP_OK && r->options.report) {
+        status = report_end_iteration(&r->report, r->iteration, err);
+    }
     if (status != ATP_OK) {
         return lose(r, status);
     }
@@ -343,4 +369,29 @@ void *atp_replay_tensor_data(const struct atp_replay *r, uint32_t tensor)
 const struct atp_plan *atp_replay_plan(const struct atp_replay *r)
 {
     return r->plan;
+}
+
+enum atp_status atp_replay_report(struct atp_replay *r, struct atp_iteration_report *out,
+                                  struct atp_error *err)
+{
+    *out = (struct atp_iteration_report){0};
+    if (!r->options.report) {
+        return atp_fail(err, ATP_ERR_STATE, "report: the replay was opened without options.report");
+    }
+    if (r->state != REPLAY_OUTSIDE || !r->report.is_complete) {
+        return atp_fail(err, ATP_ERR_STATE, "report: %s",
+                        r->state == REPLAY_OUTSIDE ? "no iteration is complete"
+                                                   : state_text(r->state));
+    }
+    ATP_TRY(report_read(&r->report, out, err));
+    out->predicted = r->plan->predicted;
+    for (uint32_t i = 0; i < r->plan->instruction_count; i++) {
+        const struct atp_instruction *at = &r->plan->program[i];
+        if (at->op == ATP_OP_EVICT) {
+            out->evicted_bytes += r->plan->model.tensors[at->id].bytes;
+        } else if (at->op == ATP_OP_RESTORE) {
+            out->restored_bytes += r->plan->model.tensors[at->id].bytes;
+        }
+    }
+    return ATP_OK;
 }

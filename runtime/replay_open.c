@@ -56,34 +56,37 @@ static enum atp_status check_plan(const struct atp_plan *plan, const struct atp_
 static struct atp_replay *lay_out(struct carve *carve, struct atp_replay *measured,
                                   const struct atp_model *model, bool is_plain,
                                   const struct atp_replay_options *options,
-                                  uint32_t in_flight_count)
+                                  const struct needs *needs)
 {
     struct atp_replay *replay = CARVE(carve, struct atp_replay, 1);
     if (carve->base == NULL) {
         replay = measured;
     }
     replay->tensors = CARVE(carve, struct replay_tensor, model->tensor_count);
-    replay->events = CARVE(carve, void *, in_flight_count);
-    replay->idle_events = CARVE(carve, uint32_t, in_flight_count);
+    replay->events = CARVE(carve, void *, needs->in_flight_count);
+    replay->idle_events = CARVE(carve, uint32_t, needs->in_flight_count);
     if (is_plain) {
         plain_lay_out(&replay->plain, model, carve);
     }
     if (options->record) {
         record_lay_out(&replay->record, model, carve);
     }
+    if (options->report) {
+        report_lay_out(&replay->report, needs->evict_count + needs->restore_count, carve);
+    }
     return replay;
 }
 
 static enum atp_status take_block(const struct atp_model *model, bool is_plain,
                                   const struct atp_replay_options *options,
-                                  uint32_t in_flight_count, struct atp_replay **out_replay,
+                                  const struct needs *needs, struct atp_replay **out_replay,
                                   struct atp_error *err)
 {
     static const struct atp_allocator libc = {libc_alloc, libc_free, NULL};
     struct atp_allocator allocator = options->allocator != NULL ? *options->allocator : libc;
     struct atp_replay measured = {0};
     struct carve carve = {0};
-    (void)lay_out(&carve, &measured, model, is_plain, options, in_flight_count);
+    (void)lay_out(&carve, &measured, model, is_plain, options, needs);
     *out_replay = NULL;
     if (carve.overflowed) {
         return atp_fail(err, ATP_ERR_NO_MEMORY, "replay: its bookkeeping leaves the address space");
@@ -94,11 +97,11 @@ static enum atp_status take_block(const struct atp_model *model, bool is_plain,
         return atp_fail(err, ATP_ERR_NO_MEMORY, "replay: no %zu bytes for its bookkeeping", bytes);
     }
     memset(carve.base, 0, bytes);
-    struct atp_replay *replay = lay_out(&carve, NULL, model, is_plain, options, in_flight_count);
+    struct atp_replay *replay = lay_out(&carve, NULL, model, is_plain, options, needs);
     replay->options = *options;
     replay->allocator = allocator;
     replay->options.allocator = NULL;
-    replay->event_count = in_flight_count;
+    replay->event_count = needs->in_flight_count;
     *out_replay = replay;
     return ATP_OK;
 }
@@ -149,6 +152,9 @@ static enum atp_status make_all(struct atp_replay *r, const struct needs *needs,
     if (r->options.record) {
         ATP_TRY(record_init(&r->record, r->backend, r->compute, plan->model.step_count, err));
     }
+    if (r->options.report) {
+        ATP_TRY(report_init(&r->report, r->backend, r->compute, err));
+    }
     if (r->options.poison) {
         ATP_TRY(r->ops->fill(r->backend, r->compute, r->arena, REPLAY_POISON, arena_bytes, err));
     }
@@ -175,7 +181,7 @@ enum atp_status atp_replay_open(const struct atp_plan *plan, const struct atp_mo
         return atp_fail(err, ATP_ERR_STATE,
                         "replay: the plan reruns steps, which needs options.step");
     }
-    ATP_TRY(take_block(model, plan == NULL, chosen, needs.in_flight_count, &replay, err));
+    ATP_TRY(take_block(model, plan == NULL, chosen, &needs, &replay, err));
     replay->backend = backend;
     replay->ops = backend->ops;
     replay->plan = plan;
@@ -202,8 +208,9 @@ static void drain(struct atp_replay *r)
 {
     void *streams[] = {r->compute, r->to_host, r->to_device};
     for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
-        if (streams[i] != NULL) {
-            /* A device that fails here has nothing left to run. */
+        /* A call may fail with the error of earlier work and not have waited; the next one does. A
+         * device that fails twice has nothing left to run. */
+        if (streams[i] != NULL && r->ops->stream_sync(r->backend, streams[i], NULL) != ATP_OK) {
             enum atp_status ignored = r->ops->stream_sync(r->backend, streams[i], NULL);
             (void)ignored;
         }
@@ -216,6 +223,7 @@ void atp_replay_close(struct atp_replay *r)
         return;
     }
     drain(r);
+    report_finish(&r->report);
     record_finish(&r->record);
     if (r->issued != NULL) {
         r->ops->event_destroy(r->backend, r->issued);

@@ -11,6 +11,7 @@
 #include "carve.h"
 #include "plain.h"
 #include "record.h"
+#include "report.h"
 
 #define REPLAY_POISON 0xA5
 
@@ -27,6 +28,7 @@ struct replay_tensor {
     uint8_t *place;      /* device bytes that it owns, filled or not; stale when it owns none */
     uint8_t *host_place; /* of its last eviction */
     uint32_t event;      /* of the copy in flight */
+    uint32_t copy;       /* its number, when options.report */
 };
 
 struct atp_replay {
@@ -54,6 +56,7 @@ struct atp_replay {
 
     struct plain plain;   /* when the caller gave no plan */
     struct record record; /* when options.record */
+    struct report report; /* when options.report */
 };
 
 /* Forgets all tensors and copies in flight, as at the beginning of the first iteration. */

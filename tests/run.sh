@@ -134,7 +134,7 @@ for config in $configs; do
         if [ -z "$include" ]; then
             printf '\n== cuda: skipped, there is no cuda.h here\n'
         else
-            test_config cuda "${CC:-cc}" "" -Dcuda=enabled "-Dc_args=-isystem $include"
+            test_config cuda "${CC:-cc}" "" -Dcuda=enabled "-Dtoolkit_include=$include"
         fi
         ;;
     *)

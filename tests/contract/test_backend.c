@@ -16,6 +16,7 @@
 
 /* A compute stream, two copy streams, one event per need, device and pinned memory. */
 struct bench {
+    const struct test_backend *kind;
     struct atp_backend *backend;
     const struct atp_backend_ops *ops;
     void *compute, *out, *in;
@@ -29,6 +30,7 @@ struct bench {
 static bool bench_init(struct bench *b, int index)
 {
     memset(b, 0, sizeof(*b));
+    b->kind = &test_backends[index];
     b->backend = test_backend_create(index);
     if (b->backend == NULL) {
         return false;
@@ -60,6 +62,7 @@ static void bench_finish(struct bench *b)
     b->ops->host_free(b->backend, b->pinned);
     b->ops->arena_free(b->backend, b->arena);
     atp_backend_destroy(b->backend);
+    b->kind->settle();
 }
 
 static void fill(struct bench *b, void *stream, uint32_t slot, uint8_t value)

@@ -64,7 +64,7 @@ holds() {
 echo "# usage"
 expect "no arguments are a usage error" 2 "usage: atp-plan"
 expect "--help helps" 0 "usage: atp-plan" --help
-for command in solve check show; do
+for command in solve check show compare sweep; do
     expect "$command --help helps" 0 "usage: atp-plan .*$command" $command --help
 done
 expect "help goes to standard output" 0 "" --help
@@ -246,6 +246,43 @@ if [ -f "$large" ]; then
 fi
 sed '/restored, /d' first.yaml >damaged.yaml
 expect "a damaged plan is shown with a warning" 0 "" show damaged.yaml
+
+echo "# report"
+expect "numbers in a file" 0 "" "$tiny" --budget 100% -o out/plan.yaml --report report.json
+holds "on one line of JSON" sh -c 'grep -c . report.json | grep -qx 1 && grep -q "^{.*\"rows\": [0-9]*.*}$" report.json'
+holds "that are the plan's" grep -q '"least_budget_bytes": 28000000.*"iteration_ns": 2330000' report.json
+expect "a report that cannot be written" 3 "missing/report.json" "$tiny" --budget 100% -o out/plan.yaml \
+    --report missing/report.json
+
+echo "# compare"
+expect "compare needs a budget" 2 "--budget 40000000" compare "$tiny"
+expect "compare needs a profile" 2 "compare needs a profile" compare --budget 1GB
+expect "compare below the least budget" 1 "least budget is 28000000" compare "$tiny" --budget 27MB
+expect "a table of policies" 0 "^swap-recompute .* ms .* MB .* fits$" compare "$tiny" --budget 75%
+holds "and the plan" grep -q "^plan .* fits$" stdout
+holds "in 80 columns" sh -c '! grep -Eq "^.{81}" stdout'
+expect "as CSV" 0 "^policy,result,iteration_ns,overhead," compare "$tiny" --budget 75% --csv
+holds "with as many values in each line" awk -F, 'NF != 8 { exit 1 }' stdout
+# shellcheck disable=SC2016 # fields of awk
+holds "the plan is as fast as the fastest policy" awk -F, '
+    $2 == "fits" && $1 != "plan" && (least == "" || $3 < least) { least = $3 }
+    $1 == "plan" { plan = $3 }
+    END { exit !(plan > 0 && plan <= least) }' stdout
+expect "what does not fit has no time" 0 "^keep-all,over budget,,,,,40000000,0$" compare "$tiny" --budget 75% --csv
+
+echo "# sweep"
+expect "a sweep of one point is refused" 2 "--points" sweep "$tiny" --points 1
+expect "a sweep takes no budget" 2 "sweep has no option --budget" sweep "$tiny" --budget 1GB
+expect "a table of budgets" 0 "^ *28.00 MB .* ms .* %  #*$" sweep "$tiny" --points 3
+holds "up to all that is needed" grep -q "^ *40.00 MB *100.00 % *2.330 ms *0.00 %" stdout
+expect "as CSV" 0 "^budget_bytes,share,iteration_ns,overhead," sweep "$tiny" --points 4 --csv
+holds "with a line for each budget" test "$(grep -c '^[0-9]*,' stdout)" = 4
+# shellcheck disable=SC2016 # fields of awk
+holds "smaller budgets are no faster" awk -F, 'NR > 2 && ($1 >= budget || $3 < time) { exit 1 }
+    NR > 1 { budget = $1; time = $3 }' stdout
+# shellcheck disable=SC2016 # fields of awk
+holds "and every time is above its bound" awk -F, 'NR > 1 && ($3 < $5 || $5 < 2330000) { exit 1 }' stdout
+expect "a sweep at another batch size" 0 "batch size 2" sweep "$tiny" --points 2 --batch 2
 
 echo "$passed passed, $failed failed"
 test $failed -eq 0

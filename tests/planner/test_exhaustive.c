@@ -5,6 +5,7 @@
  * schedule says, and none is below the bound.
  */
 #include "assemble.h"
+#include "candidates.h"
 #include "relax.h"
 #include "schedule.h"
 #include "search.h"
@@ -144,7 +145,7 @@ static void try_all(struct trial *trial)
 {
     uint8_t *choices = REGION_NEW(trial->region, uint8_t, trial->problem->access_count);
     uint32_t stride = trial->gaps.vector_count / ASSEMBLED_MAX + 1;
-    search_default_choices(trial->problem, choices);
+    candidates_default(trial->problem, choices);
     trial->best_ns = INT64_MAX;
     for (uint32_t v = 0; v < trial->gaps.vector_count; v++) {
         const struct sequence *sequence = NULL;

@@ -71,6 +71,14 @@ START_TEST(reads_every_flag_of_every_command)
     ck_assert_int_eq(o.command, COMMAND_SHOW);
     ck_assert_uint_eq(o.width, 120);
     ck_assert(o.no_color);
+    o = parse_good("compare p --budget 60% --csv");
+    ck_assert_int_eq(o.command, COMMAND_COMPARE);
+    ck_assert(o.csv && o.budget.is_share);
+    o = parse_good("sweep p --points 5");
+    ck_assert_int_eq(o.command, COMMAND_SWEEP);
+    ck_assert_uint_eq(o.points, 5);
+    ck_assert_uint_eq(parse_good("sweep p").points, 10);
+    ck_assert_str_eq(parse_good("p --budget 1 --report r.json").report, "r.json");
 }
 END_TEST
 
@@ -176,6 +184,8 @@ START_TEST(names_every_flag_in_the_help_of_its_commands)
           "-q", "--time-limit SECONDS", "-v"}},
         {COMMAND_CHECK, {"--profile PROFILE", "--batch NUMBER", "--max-gap PERCENT", "-q"}},
         {COMMAND_SHOW, {"--width NUMBER", "--no-color"}},
+        {COMMAND_COMPARE, {"--budget SIZE", "--batch NUMBER", "--csv"}},
+        {COMMAND_SWEEP, {"--points NUMBER", "--effort NUMBER", "--csv"}},
         {COMMAND_NONE, {"--help", "--version"}},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

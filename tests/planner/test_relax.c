@@ -325,6 +325,32 @@ START_TEST(a_certificate_proves_the_bound_again)
 }
 END_TEST
 
+START_TEST(branch_and_cut_gives_whole_shares)
+{
+    uint32_t whole = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct random random = {seed * 7};
+        struct profile profile;
+        struct problem problem;
+        struct relax_solution relaxed, searched;
+        struct relax_options options = {.iteration_limit = 100000};
+        random_problem(&random, 3, &profile, &problem);
+        assert_ok(relax_solve(&problem, &options, region, &relaxed, &err), err);
+        options.node_limit = 200;
+        assert_ok(relax_solve(&problem, &options, region, &searched, &err), err);
+        ck_assert_int_eq(relaxed.bound_ns, searched.bound_ns);
+        for (uint32_t a = 0; a < problem.access_count && searched.whole; a++) {
+            ck_assert(fabs(searched.keep[a] - round(searched.keep[a])) < 1e-6);
+            ck_assert(fabs(searched.swap[a] - round(searched.swap[a])) < 1e-6);
+        }
+        ck_assert(!searched.whole || searched.nodes > 0);
+        ck_assert_uint_le(searched.nodes, options.node_limit + 2);
+        whole += searched.whole;
+    }
+    ck_assert_uint_gt(whole, 10);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -338,6 +364,7 @@ int main(void)
         a_stopped_relaxation_keeps_everything,
         the_same_problem_gives_the_same_solution,
         a_certificate_proves_the_bound_again,
+        branch_and_cut_gives_whole_shares,
     };
     return RUN_TESTS("relax", tests, set_up, tear_down);
 }

@@ -236,28 +236,116 @@ START_TEST(releases_the_probe_when_any_of_its_calls_fails)
 }
 END_TEST
 
-START_TEST(takes_the_median_of_the_latest_iterations)
+/* The times of a single step. The caller frees *out_memory. */
+static void fill_record(struct record *record, void **out_memory, const int64_t *samples, int count)
 {
     struct atp_step step = {.name = "s", .phase = ATP_PHASE_FORWARD};
     struct atp_model model = {.name = "m", .step_count = 1, .steps = &step};
-    struct record record = {0};
     struct carve carve = {0};
-    record_lay_out(&record, &model, &carve);
+    *record = (struct record){0};
+    record_lay_out(record, &model, &carve);
     carve = (struct carve){.base = (unsigned char *)calloc(1, (size_t)carve.used_bytes)};
     ck_assert_ptr_nonnull(carve.base);
-    record_lay_out(&record, &model, &carve);
+    record_lay_out(record, &model, &carve);
+    memcpy(record->samples_ns, samples, (size_t)count * sizeof(*samples));
+    record->iteration_count = (uint64_t)count + 1; /* and the warm-up */
+    *out_memory = carve.base;
+}
+
+static int64_t median_ns(const struct record *record)
+{
+    struct record_times times;
+    record_times(record, 0, &times);
+    return times.median_ns;
+}
+
+START_TEST(takes_the_median_of_the_latest_iterations)
+{
+    struct record record;
+    void *memory;
+    int64_t samples[RECORD_SAMPLES];
     for (int64_t i = 0; i < RECORD_SAMPLES; i++) {
-        record.samples_ns[i] = (i * 37) % RECORD_SAMPLES; /* 0 to 62, shuffled */
+        samples[i] = (i * 37) % RECORD_SAMPLES; /* 0 to 62, shuffled */
     }
+    fill_record(&record, &memory, samples, RECORD_SAMPLES);
     record.iteration_count = 1;
-    ck_assert_int_eq(record_median_ns(&record, 0), 0);
+    ck_assert_int_eq(median_ns(&record), 0);
     record.iteration_count = 3; /* warm-up, 0 and 37 */
-    ck_assert_int_eq(record_median_ns(&record, 0), 18);
+    ck_assert_int_eq(median_ns(&record), 18);
     record.iteration_count = 4; /* 0, 37, 11 */
-    ck_assert_int_eq(record_median_ns(&record, 0), 11);
+    ck_assert_int_eq(median_ns(&record), 11);
     record.iteration_count = 1000;
-    ck_assert_int_eq(record_median_ns(&record, 0), 31);
-    free(carve.base);
+    ck_assert_int_eq(median_ns(&record), 31);
+    free(memory);
+}
+END_TEST
+
+START_TEST(tells_steady_times_from_others)
+{
+    static const struct {
+        int64_t samples[9];
+        int64_t spread_ns;
+        uint32_t outlier_count;
+        bool is_unsteady;
+    } cases[] = {
+        {{50000, 50000, 50000, 50000, 50000, 50000, 50000, 50000, 50000}, 0, 0, false},
+        {{50100, 50400, 50000, 50200, 50700, 50600, 50300, 50500, 50800}, 400, 0, false},
+        {{50000, 50000, 50000, 53001, 50000, 50000, 50000, 50000, 46999}, 0, 2, true},
+        {{50000, 50000, 50000, 53000, 50000, 50000, 50000, 50000, 47000}, 0, 0, false},
+        {{50000, 56000, 50000, 56000, 50000, 56000, 50000, 56000, 50000}, 6000, 0, true},
+        {{1000, 1900, 1000, 1900, 1000, 1900, 1000, 1900, 1000}, 900, 0, false}, /* too short */
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct record record;
+        struct record_times times;
+        void *memory;
+        fill_record(&record, &memory, cases[i].samples, 9);
+        record_times(&record, 0, &times);
+        ck_assert_uint_eq(times.sample_count, 9);
+        ck_assert_int_eq(times.spread_ns, cases[i].spread_ns);
+        ck_assert_uint_eq(times.outlier_count, cases[i].outlier_count);
+        ck_assert_int_eq(times.is_unsteady, cases[i].is_unsteady);
+        free(memory);
+    }
+}
+END_TEST
+
+/* RICH_B3 takes long in every third iteration; RICH_UP never takes any time. */
+static enum atp_status moody_work(void *ctx, const struct atp_step_call *call,
+                                  struct atp_error *err)
+{
+    struct scene *s = (struct scene *)ctx;
+    if (call->step != ATP_NONE && call->step != RICH_UP) {
+        s->spy.clock_ns += call->step == RICH_B3 && call->iteration % 3 == 0 ? 90000 : 10000;
+    }
+    return toy_work(&s->toy, call, err);
+}
+
+START_TEST(comments_on_times_that_are_doubtful)
+{
+    struct scene s;
+    char path[64];
+    make_path(path, sizeof(path));
+    scene_init(&s, ATP_HOST_EAGER);
+    s.options.record = true;
+    s.options.step = moody_work;
+    s.options.step_ctx = &s;
+    s.spy.has_clock = true;
+    assert_ok(scene_open(&s, false), s.err);
+    for (int i = 0; i < 13; i++) {
+        assert_ok(atp_replay_run_iteration(s.replay, moody_work, &s.err), s.err);
+    }
+    assert_ok(atp_replay_write_profile(s.replay, path, &facts, &s.err), s.err);
+    char *text = read_whole(path);
+    ck_assert_ptr_nonnull(strstr(text, "# Medians of 12 iterations; of 9 steps 1 are unsteady, 1 "
+                                       "took no time.\nsteps:\n"));
+    ck_assert_ptr_nonnull(
+        strstr(text, "writes: [\"g\"]} # spread 80.000 us, 0 of 12 are outliers\n"));
+    ck_assert_ptr_nonnull(strstr(text, "writes: []} # took no time\n"));
+    ck_assert_ptr_nonnull(strstr(text, "writes: [\"a\", \"acc\"]}\n"));
+    free(text);
+    (void)remove(path);
+    scene_finish(&s);
 }
 END_TEST
 
@@ -296,6 +384,8 @@ int main(void)
     tcase_add_test(tests, leaves_no_file_when_it_cannot_be_written);
     tcase_add_test(tests, releases_the_probe_when_any_of_its_calls_fails);
     tcase_add_test(tests, takes_the_median_of_the_latest_iterations);
+    tcase_add_test(tests, tells_steady_times_from_others);
+    tcase_add_test(tests, comments_on_times_that_are_doubtful);
     tcase_add_test(tests, finds_rate_and_latency_from_two_sizes);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -2,52 +2,6 @@
 #include "backends.h"
 
 #include <check.h>
-#include <stdio.h>
-
-static enum atp_status create_eager(struct atp_backend **out, struct atp_error *err)
-{
-    return atp_backend_host_create(NULL, out, err);
-}
-
-static enum atp_status create_late(struct atp_backend **out, struct atp_error *err)
-{
-    struct atp_host_options options = {.copies = ATP_HOST_LATE};
-    return atp_backend_host_create(&options, out, err);
-}
-
-static enum atp_status create_threads(struct atp_backend **out, struct atp_error *err)
-{
-    struct atp_host_options options = {
-        .copies = ATP_HOST_THREADS, .seed = 20240229, .delay_max_us = 200};
-    return atp_backend_host_create(&options, out, err);
-}
-
-static enum atp_status create_cuda(struct atp_backend **out, struct atp_error *err)
-{
-    return atp_backend_cuda_create(0, out, err);
-}
-
-const struct test_backend test_backends[] = {
-    {"host, eager", create_eager},
-    {"host, late", create_late},
-    {"host, threads", create_threads},
-    {"cuda", create_cuda},
-};
-const int test_backend_count = (int)(sizeof(test_backends) / sizeof(test_backends[0]));
-
-struct atp_backend *test_backend_create(int index)
-{
-    struct atp_backend *backend;
-    struct atp_error err;
-    enum atp_status status = test_backends[index].create(&backend, &err);
-    if (status == ATP_ERR_UNSUPPORTED) {
-        ck_assert_ptr_null(backend);
-        (void)printf("skipped on %s: %s\n", test_backends[index].name, err.text);
-        return NULL;
-    }
-    ck_assert_msg(status == ATP_OK, "%s: %s", test_backends[index].name, err.text);
-    return backend;
-}
 
 struct atp_backend *test_host_create(enum atp_host_copies copies, uint64_t seed,
                                      uint32_t delay_max_us)

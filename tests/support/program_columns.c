@@ -14,7 +14,6 @@ struct trace {
     const struct atp_plan *plan;
     double *values;
     int64_t *start_ns, *end_ns; /* per instruction; of copies the engine's */
-    uint32_t *slot;             /* per instruction: runs before it */
     uint32_t *run_at;           /* per step: its instruction */
     uint32_t *readable;         /* per instruction and tensor: the version that can be read when the
                                    instruction begins; NO_VERSION: none */
@@ -34,10 +33,42 @@ static uint32_t *readable_row(const struct trace *t, uint32_t instruction)
     return t->readable + (size_t)instruction * t->plan->model.tensor_count;
 }
 
+/* What the instruction does to the versions that can be read, and to those of the host copies. */
+static void move_versions(const struct trace *t, uint32_t instruction, uint32_t *now,
+                          uint32_t *host)
+{
+    const struct atp_instruction *in = &t->plan->program[instruction];
+    const struct problem *p = t->model->problem;
+    switch (in->op) {
+    case ATP_OP_ALLOC:
+        now[in->id] = instruction < t->input_count ? 0 : NO_VERSION;
+        break;
+    case ATP_OP_RUN:
+    case ATP_OP_RERUN:
+        for (uint32_t u = p->step_first[in->id]; u < p->step_first[in->id + 1]; u++) {
+            const struct access *access = &p->accesses[p->step_accesses[u]];
+            now[access->tensor] = access->writes ? access->version : now[access->tensor];
+        }
+        break;
+    case ATP_OP_EVICT:
+        host[in->id] = now[in->id];
+        break;
+    case ATP_OP_EVICTED:
+    case ATP_OP_FREE:
+        now[in->id] = NO_VERSION;
+        break;
+    case ATP_OP_RESTORE:
+        break;
+    case ATP_OP_RESTORED:
+        now[in->id] = host[in->id];
+        break;
+    }
+}
+
 static void follow(struct trace *t, struct region *region)
 {
     const struct problem *p = t->model->problem;
-    uint32_t tensors = p->model->tensor_count, runs = 0;
+    uint32_t tensors = p->model->tensor_count;
     uint32_t *now = REGION_NEW(region, uint32_t, tensors);
     uint32_t *host = REGION_NEW(region, uint32_t, tensors);
     for (uint32_t i = 0; i < tensors; i++) {
@@ -45,39 +76,13 @@ static void follow(struct trace *t, struct region *region)
     }
     for (uint32_t i = 0; i < t->plan->instruction_count; i++) {
         const struct atp_instruction *in = &t->plan->program[i];
-        t->slot[i] = runs;
         for (uint32_t k = 0; k < tensors; k++) {
             readable_row(t, i)[k] = now[k];
         }
-        switch (in->op) {
-        case ATP_OP_ALLOC:
-            now[in->id] = i < t->input_count ? 0 : NO_VERSION;
-            break;
-        case ATP_OP_RUN:
+        if (in->op == ATP_OP_RUN) {
             t->run_at[in->id] = i;
-            runs++;
-            /* fall through */
-        case ATP_OP_RERUN:
-            for (uint32_t u = p->step_first[in->id]; u < p->step_first[in->id + 1]; u++) {
-                const struct access *access = &p->accesses[p->step_accesses[u]];
-                if (access->writes) {
-                    now[access->tensor] = access->version;
-                }
-            }
-            break;
-        case ATP_OP_EVICT:
-            host[in->id] = now[in->id];
-            break;
-        case ATP_OP_EVICTED:
-        case ATP_OP_FREE:
-            now[in->id] = NO_VERSION;
-            break;
-        case ATP_OP_RESTORE:
-            break;
-        case ATP_OP_RESTORED:
-            now[in->id] = host[in->id];
-            break;
         }
+        move_versions(t, i, now, host);
     }
 }
 
@@ -372,7 +377,6 @@ double *program_columns(const struct relax_model *model, const struct relax_rows
         .values = REGION_NEW(region, double, rows->lp.column_count),
         .start_ns = REGION_NEW(region, int64_t, plan->instruction_count),
         .end_ns = REGION_NEW(region, int64_t, plan->instruction_count),
-        .slot = REGION_NEW(region, uint32_t, plan->instruction_count),
         .run_at = REGION_NEW(region, uint32_t, p->model->step_count),
         .readable =
             REGION_NEW(region, uint32_t, (size_t)plan->instruction_count * p->model->tensor_count),

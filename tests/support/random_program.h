@@ -22,6 +22,10 @@
 bool random_program_build(const struct problem *problem, uint64_t limit_bytes,
                           struct random *random, struct region *region, struct atp_plan *out_plan);
 
+/* Where such programs keep each tensor, in both arenas, and behind them the workspace of each step.
+ * Returns the end of all. */
+uint64_t random_program_offsets(const struct atp_model *model, uint64_t *out_offsets);
+
 /* Tries `tries` small changes of the program, keeps those that stay legal and within the limit and
  * do not make it slower. Returns the time of the best. */
 int64_t random_program_improve(const struct problem *problem, uint64_t limit_bytes, uint32_t tries,

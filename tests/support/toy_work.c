@@ -44,12 +44,41 @@ void toy_finish(struct toy *toy)
     free(toy->digests);
 }
 
-static enum atp_status fill_inputs(const struct toy *toy, const struct atp_step_call *call,
-                                   struct atp_error *err)
+struct toy_kernel *toy_capture(struct toy *toy, const struct atp_step_call *call,
+                               struct atp_error *err)
 {
+    uint32_t tensor_count = toy->model->tensor_count;
+    if (call->step != ATP_NONE && call->step == toy->failing_step) {
+        enum atp_status ignored = atp_fail(err, ATP_ERR_IO, "step %u fails, as asked", call->step);
+        (void)ignored;
+        return NULL;
+    }
+    struct toy_kernel *kernel =
+        (struct toy_kernel *)malloc(sizeof(*kernel) + tensor_count * sizeof(kernel->data[0]));
+    if (kernel == NULL) {
+        abort();
+    }
+    *kernel = (struct toy_kernel){.toy = toy,
+                                  .step = call->step,
+                                  .is_rerun = call->is_rerun,
+                                  .workspace = (uint8_t *)call->workspace};
+    for (uint32_t t = 0; t < tensor_count; t++) {
+        kernel->data[t] = (uint8_t *)atp_replay_tensor_data(call->replay, t);
+    }
+    return kernel;
+}
+
+bool toy_is_input(const struct toy *toy, uint32_t tensor)
+{
+    return toy->first_writer[tensor] == ATP_NONE;
+}
+
+static enum atp_status fill_inputs(const struct toy_kernel *kernel, struct atp_error *err)
+{
+    const struct toy *toy = kernel->toy;
     for (uint32_t t = 0; t < toy->model->tensor_count; t++) {
-        uint8_t *data = (uint8_t *)atp_replay_tensor_data(call->replay, t);
-        if (toy->first_writer[t] != ATP_NONE) {
+        uint8_t *data = kernel->data[t];
+        if (!toy_is_input(toy, t)) {
             continue;
         }
         if (data == NULL) {
@@ -62,31 +91,32 @@ static enum atp_status fill_inputs(const struct toy *toy, const struct atp_step_
     return ATP_OK;
 }
 
-static enum atp_status read_all(const struct toy *toy, const struct atp_step_call *call,
-                                uint64_t *out_digest, struct atp_error *err)
+static enum atp_status read_all(const struct toy_kernel *kernel, uint64_t *out_digest,
+                                struct atp_error *err)
 {
-    const struct atp_step *step = &toy->model->steps[call->step];
-    uint64_t digest = mix(17, call->step);
+    const struct atp_model *model = kernel->toy->model;
+    const struct atp_step *step = &model->steps[kernel->step];
+    uint64_t digest = mix(17, kernel->step);
     for (uint32_t i = 0; i < step->read_count; i++) {
         uint32_t t = step->reads[i];
-        const uint8_t *data = (const uint8_t *)atp_replay_tensor_data(call->replay, t);
-        if (data == NULL) {
+        if (kernel->data[t] == NULL) {
             return atp_fail(err, ATP_ERR_INVALID, "tensor %u is not on the device", t);
         }
-        digest = mix_bytes(digest, data, toy->model->tensors[t].bytes);
+        digest = mix_bytes(digest, kernel->data[t], model->tensors[t].bytes);
     }
     *out_digest = digest;
     return ATP_OK;
 }
 
-static enum atp_status write_all(const struct toy *toy, const struct atp_step_call *call,
-                                 uint64_t digest, struct atp_error *err)
+static enum atp_status write_all(const struct toy_kernel *kernel, uint64_t digest,
+                                 struct atp_error *err)
 {
-    const struct atp_step *step = &toy->model->steps[call->step];
+    const struct toy *toy = kernel->toy;
+    const struct atp_step *step = &toy->model->steps[kernel->step];
     for (uint32_t i = 0; i < step->write_count; i++) {
         uint32_t t = step->writes[i];
-        uint8_t *data = (uint8_t *)atp_replay_tensor_data(call->replay, t);
-        bool is_first = toy->first_writer[t] == call->step;
+        uint8_t *data = kernel->data[t];
+        bool is_first = toy->first_writer[t] == kernel->step;
         if (data == NULL) {
             return atp_fail(err, ATP_ERR_INVALID, "tensor %u is not on the device", t);
         }
@@ -103,20 +133,20 @@ static enum atp_status write_all(const struct toy *toy, const struct atp_step_ca
 }
 
 /* The workspace must be free of everything that the step touches. */
-static enum atp_status scribble(const struct toy *toy, const struct atp_step_call *call,
-                                struct atp_error *err)
+static enum atp_status scribble(const struct toy_kernel *kernel, struct atp_error *err)
 {
-    uint64_t bytes = toy->model->steps[call->step].workspace_bytes, before = 0, after = 0;
-    if ((bytes > 0) != (call->workspace != NULL)) {
+    uint64_t bytes = kernel->toy->model->steps[kernel->step].workspace_bytes;
+    uint64_t before = 0, after = 0;
+    if ((bytes > 0) != (kernel->workspace != NULL)) {
         return atp_fail(err, ATP_ERR_INVALID, "a workspace that does not fit the step");
     }
     if (bytes == 0) {
         return ATP_OK;
     }
-    enum atp_status status = read_all(toy, call, &before, err);
-    memset(call->workspace, 0x5C, bytes);
+    enum atp_status status = read_all(kernel, &before, err);
+    memset(kernel->workspace, 0x5C, bytes);
     if (status == ATP_OK) {
-        status = read_all(toy, call, &after, err);
+        status = read_all(kernel, &after, err);
     }
     if (status == ATP_OK && before != after) {
         status = atp_fail(err, ATP_ERR_INVALID, "the workspace lies in what the step reads");
@@ -124,28 +154,36 @@ static enum atp_status scribble(const struct toy *toy, const struct atp_step_cal
     return status;
 }
 
-enum atp_status toy_work(void *ctx, const struct atp_step_call *call, struct atp_error *err)
+enum atp_status toy_run(const struct toy_kernel *kernel, struct atp_error *err)
 {
-    struct toy *toy = (struct toy *)ctx;
+    struct toy *toy = kernel->toy;
     uint64_t digest = 0;
-    if (call->step == ATP_NONE) {
-        return fill_inputs(toy, call, err);
+    if (kernel->step == ATP_NONE) {
+        return fill_inputs(kernel, err);
     }
-    if (call->step == toy->failing_step) {
-        return atp_fail(err, ATP_ERR_IO, "step %u fails, as asked", call->step);
-    }
-    ATP_TRY(scribble(toy, call, err));
-    ATP_TRY(read_all(toy, call, &digest, err));
-    if (call->is_rerun) {
+    ATP_TRY(scribble(kernel, err));
+    ATP_TRY(read_all(kernel, &digest, err));
+    if (kernel->is_rerun) {
         toy->rerun_count++;
-        if (digest != toy->digests[call->step]) {
+        if (digest != toy->digests[kernel->step]) {
             return atp_fail(err, ATP_ERR_INVALID, "the rerun read other bytes than the run");
         }
     } else {
         toy->run_count++;
-        toy->digests[call->step] = digest;
+        toy->digests[kernel->step] = digest;
     }
-    return write_all(toy, call, digest, err);
+    return write_all(kernel, digest, err);
+}
+
+enum atp_status toy_work(void *ctx, const struct atp_step_call *call, struct atp_error *err)
+{
+    struct toy_kernel *kernel = toy_capture((struct toy *)ctx, call, err);
+    if (kernel == NULL) {
+        return ATP_ERR_IO;
+    }
+    enum atp_status status = toy_run(kernel, err);
+    free(kernel);
+    return status;
 }
 
 uint64_t toy_digest(const struct toy *toy)

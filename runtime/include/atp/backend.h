@@ -98,8 +98,11 @@ ATP_API ATP_MUST_USE enum atp_status atp_backend_host_create(const struct atp_ho
                                                              struct atp_error *err);
 
 /* A backend on a CUDA device through the driver API, loaded when called: ATP_ERR_UNSUPPORTED with
- * the reason when this build has no CUDA backend or the machine no driver. Retains the device's
- * primary context. */
+ * the reason when this build has no CUDA backend or the machine no driver or device;
+ * ATP_ERR_INVALID when it has no device of that number; ATP_ERR_NO_MEMORY; ATP_ERR_DEVICE with
+ * CUDA's name and text. Retains the device's primary context, which the CUDA runtime API and
+ * frameworks use too, until the backend is destroyed; what the calling thread has made current
+ * stays so. */
 ATP_API ATP_MUST_USE enum atp_status atp_backend_cuda_create(int device, struct atp_backend **out,
                                                              struct atp_error *err);
 

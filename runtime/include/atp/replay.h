@@ -72,6 +72,7 @@ struct atp_replay_options {
     void *compute_stream;                  /* the caller's own; NULL: the replay makes one */
     const struct atp_allocator *allocator; /* NULL: malloc and free */
     bool record;                           /* time every step; see atp_replay_write_profile */
+    bool report;                           /* time every copy and wait; see atp_replay_report */
     bool poison; /* fill device bytes with 0xA5 whenever they become free: a read after free is then
                     seen */
 };
@@ -129,14 +130,40 @@ struct atp_profile_facts {
 
 /* Writes a profile (version 1) of the iterations recorded so far: the median time of every step,
  * measured copy rates and latency. The first recorded iteration is warm-up and does not count when
- * there are more; of the others the latest 63 do. The file appears under its name only when
- * complete. Waits for the device; takes memory and a stream from the backend to time copies, and
- * gives them back. ATP_ERR_STATE without options.record, without a complete iteration or within
- * one; ATP_ERR_IO. */
+ * there are more; of the others the latest 63 do. Comments in the file mark the steps whose times
+ * spread, have outliers or are zero. The file appears under its name only when complete. Waits for
+ * the device; takes memory and a stream from the backend to time copies, and gives them back.
+ * ATP_ERR_STATE without options.record, without a complete iteration or within one; ATP_ERR_IO. */
 ATP_API ATP_MUST_USE enum atp_status atp_replay_write_profile(struct atp_replay *replay,
                                                               const char *path,
                                                               const struct atp_profile_facts *facts,
                                                               struct atp_error *err);
+
+/* One copy and the wait for it. */
+struct atp_wait_report {
+    uint32_t instruction; /* evicted or restored, in the plan's program */
+    int64_t copy_ns;      /* what the copy took */
+    int64_t stall_ns;     /* what compute waited for it; what is left of the copy was hidden */
+};
+
+/* An iteration as it was, beside what its plan promised. Times are the compute stream's, by the
+ * backend's events. */
+struct atp_iteration_report {
+    uint64_t iteration;
+    struct atp_predicted predicted; /* the plan's; times are 0 in a replay without a plan */
+    int64_t iteration_ns;           /* from begin_iteration to the end of the last instruction */
+    int64_t stall_ns, copy_ns;      /* sums over the waits */
+    uint64_t evicted_bytes, restored_bytes;
+    uint32_t wait_count;
+    const struct atp_wait_report *waits; /* in the order of the copies; good until the next call of
+                                            this replay */
+};
+
+/* Fills the report of the last complete iteration, and waits for the device. ATP_ERR_STATE without
+ * options.report, within an iteration, and when the last one was lost or there was none. */
+ATP_API ATP_MUST_USE enum atp_status atp_replay_report(struct atp_replay *replay,
+                                                       struct atp_iteration_report *out,
+                                                       struct atp_error *err);
 
 /* Waits for the streams, then releases everything in reverse order. Allowed in any state; NULL is
  * allowed. */

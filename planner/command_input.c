@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "command_input.h"
+
+#include "fail.h"
+#include "problem.h"
+#include "words.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static enum atp_status read_profile(const struct options *options, struct region *region,
+                                    struct profile *out, struct atp_error *err)
+{
+    const struct profile_file *file = NULL;
+    ATP_TRY(profile_read(options->input, region, &file, err));
+    return profile_at_batch(file, options->batch_size, region, out, err);
+}
+
+/* A share is of what the activations reach at the alignment that the plan will have, so that 100 %
+ * is what keeping everything needs. */
+static enum atp_status resolve_budget(const struct options *options, const struct profile *profile,
+                                      struct region *region, uint64_t *out, struct atp_error *err)
+{
+    struct problem problem;
+    *out = options->budget.amount;
+    if (!options->budget.is_share) {
+        return ATP_OK;
+    }
+    uint64_t alignment = options->alignment_bytes;
+    if (alignment == 0) {
+        alignment = problem_alignment(profile, region);
+    }
+    ATP_TRY(problem_build(profile, SIZE_BYTES_MAX, alignment, region, &problem, err));
+    *out = profile->resident_bytes + size_share_of(options->budget.amount, problem.peak_bytes);
+    return ATP_OK;
+}
+
+static void print_warnings(const struct options *options, const struct profile *profile,
+                           uint64_t budget)
+{
+    const char *path = options->input;
+    if (profile->zero_time_count > 0) {
+        (void)fprintf(stderr,
+                      "%s: warning: %" PRIu32 " of %" PRIu32
+                      " steps take no time, so that running them again costs nothing\n",
+                      path, profile->zero_time_count, profile->model.step_count);
+    }
+    if (profile->scaled) {
+        (void)fprintf(stderr,
+                      "%s: warning: batch size %" PRIu64
+                      " was not measured: sizes and times are scaled from other batch sizes\n",
+                      path, profile->model.batch_size);
+    }
+    if (budget > profile->device_memory_bytes) {
+        (void)fprintf(stderr, "%s: warning: the budget of %s is above the device's memory of %s\n",
+                      path, words_bytes(budget).text,
+                      words_bytes(profile->device_memory_bytes).text);
+    }
+}
+
+enum exit_code command_input(const struct options *options, struct region *region,
+                             struct profile *out_profile, uint64_t *out_budget_bytes)
+{
+    struct atp_error err;
+    bool needs_budget = out_budget_bytes != NULL;
+    uint64_t budget = 0;
+    if (read_profile(options, region, out_profile, &err) != ATP_OK) {
+        return command_fail(options->input, &err);
+    }
+    if (needs_budget && !options->has_budget) {
+        (void)fprintf(stderr,
+                      "atp-plan: %s needs --budget SIZE; the profile's device has --budget %" PRIu64
+                      "\n",
+                      options_command_name(options->command), out_profile->device_memory_bytes);
+        return EXIT_CODE_USAGE;
+    }
+    if (needs_budget && resolve_budget(options, out_profile, region, &budget, &err) != ATP_OK) {
+        return command_fail(options->input, &err);
+    }
+    if (!options->quiet) {
+        print_warnings(options, out_profile, budget);
+    }
+    if (needs_budget) {
+        *out_budget_bytes = budget;
+    }
+    return EXIT_CODE_DONE;
+}

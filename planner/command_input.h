@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * What the commands that plan begin with: the profile at its batch size, and the budget in bytes.
+ */
+#ifndef COMMAND_INPUT_H
+#define COMMAND_INPUT_H
+
+#include <stdint.h>
+
+#include "command.h"
+#include "profile.h"
+
+/* Reads options->input and resolves the budget (`out_budget_bytes` NULL: the command takes none),
+ * with warnings on standard error unless -q. EXIT_CODE_DONE, or what failed has been said. A share
+ * is of what the activations reach at the alignment that the plan will have, so that 100 % is what
+ * keeping everything needs. */
+enum exit_code command_input(const struct options *options, struct region *region,
+                             struct profile *out_profile, uint64_t *out_budget_bytes);
+
+#endif
