@@ -3,8 +3,8 @@
 #include "planning.h"
 #include "run_tests.h"
 
-#define BYTES  100U
-#define NS     100
+#define BYTES  UINT64_C(100)
+#define NS     INT64_C(100)
 #define PLENTY 100000U
 
 static struct region *region;
@@ -158,9 +158,9 @@ START_TEST(host_copies_that_do_not_meet_share_their_bytes)
 {
     uint32_t x = profile_builder_tensor(b, BYTES), y = profile_builder_tensor(b, BYTES / 2);
     (void)profile_builder_step(b, ATP_PHASE_FORWARD, NS, NO_IDS, IDS(x));
-    (void)profile_builder_step(b, ATP_PHASE_FORWARD, 9L * NS, NO_IDS, NO_IDS);
+    (void)profile_builder_step(b, ATP_PHASE_FORWARD, 9 * NS, NO_IDS, NO_IDS);
     (void)profile_builder_step(b, ATP_PHASE_FORWARD, NS, IDS(x), IDS(y));
-    (void)profile_builder_step(b, ATP_PHASE_FORWARD, 9L * NS, NO_IDS, NO_IDS);
+    (void)profile_builder_step(b, ATP_PHASE_FORWARD, 9 * NS, NO_IDS, NO_IDS);
     (void)profile_builder_step(b, ATP_PHASE_BACKWARD, NS, IDS(y), NO_IDS);
     planning_begin(&p, b, PLENTY, region);
     planning_choose(&p, x, 0, CHOICE_SWAP);

@@ -56,12 +56,12 @@ START_TEST(what_was_given_stays_when_more_is_taken)
 {
     enum { COUNT = 64, BYTES = 100000 }; /* several blocks' worth */
     unsigned char *taken[COUNT];
-    for (unsigned char i = 0; i < COUNT; i++) {
+    for (int i = 0; i < COUNT; i++) {
         taken[i] = memset(region_alloc(region, BYTES, 1), i + 1, BYTES);
     }
-    for (unsigned char i = 0; i < COUNT; i++) {
-        ck_assert_uint_eq(taken[i][0], i + 1U);
-        ck_assert_uint_eq(taken[i][BYTES - 1], i + 1U);
+    for (int i = 0; i < COUNT; i++) {
+        ck_assert_uint_eq(taken[i][0], (unsigned)i + 1U);
+        ck_assert_uint_eq(taken[i][BYTES - 1], (unsigned)i + 1U);
     }
 }
 END_TEST

@@ -4,8 +4,8 @@
 
 /* Chains of steps of 5 ns over tensors of 10 bytes: of four forward steps, tensor 1 is idle from
  * step 1 to step 6, and tensor 2 from step 2 to step 5. */
-#define BYTES  10U
-#define NS     5
+#define BYTES  UINT64_C(10)
+#define NS     INT64_C(5)
 #define PLENTY 100000U
 
 static struct region *region;

@@ -8,8 +8,8 @@
 #include "run_tests.h"
 
 /* A chain of four forward steps: six tensors of 100 bytes are live at most, four at least. */
-#define BYTES    100U
-#define NS       100
+#define BYTES    UINT64_C(100)
+#define NS       INT64_C(100)
 #define KEEP_ALL 600U
 #define LEAST    400U
 
@@ -74,7 +74,7 @@ END_TEST
 
 START_TEST(a_swap_that_hides_costs_nothing)
 {
-    must_solve(KEEP_ALL - BYTES, 8L * NS);
+    must_solve(KEEP_ALL - BYTES, 8 * NS);
     ck_assert(!report.fits_unplanned);
     ck_assert_int_eq(plan.predicted.iteration_ns, 8 * NS);
     ck_assert_uint_le(plan.arena_bytes, KEEP_ALL - BYTES);
@@ -86,7 +86,7 @@ START_TEST(a_cheap_rerun_is_better_than_a_slow_copy)
 {
     b->profile.clock.d2h_bytes_per_second = 10000000; /* 10000 ns */
     b->step_ns[0] = 7;
-    must_solve(KEEP_ALL - BYTES, 7L * NS + 7 + 7);
+    must_solve(KEEP_ALL - BYTES, 7 * NS + 7 + 7);
     ck_assert_int_eq(plan.predicted.iteration_ns, 7 * NS + 7 + 7);
     ck_assert_int_eq(plan.decisions[1], ATP_DECISION_RECOMPUTE);
 }
@@ -281,10 +281,10 @@ START_TEST(alignment_gives_way_where_every_byte_counts)
         b->tensors[t].bytes = 1000001;
     }
     struct patience patience = {.plans = 1};
-    struct solve_options options = patience_options(&patience, 4 * 1000001);
+    struct solve_options options = patience_options(&patience, UINT64_C(4) * 1000001);
     ck_assert_msg(solve_with(options) == ATP_OK, "%s", err.text);
     ck_assert_uint_eq(plan.alignment_bytes, 1);
-    ck_assert_uint_eq(report.least_budget_bytes, 4 * 1000001);
+    ck_assert_uint_eq(report.least_budget_bytes, UINT64_C(4) * 1000001);
 }
 END_TEST
 

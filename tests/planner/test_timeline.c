@@ -3,8 +3,8 @@
 #include "run_tests.h"
 
 /* Steps of 100 ns over tensors of 100 bytes; copies take 100 ns unless a test says otherwise. */
-#define BYTES  100U
-#define NS     100
+#define BYTES  UINT64_C(100)
+#define NS     INT64_C(100)
 #define PLENTY 100000U
 
 static struct region *region;
@@ -162,7 +162,7 @@ START_TEST(evictions_leave_in_the_order_of_release)
     (void)profile_builder_step(b, ATP_PHASE_FORWARD, NS, NO_IDS, IDS(late, soon));
     (void)profile_builder_step(b, ATP_PHASE_FORWARD, NS, IDS(soon), NO_IDS);
     (void)profile_builder_step(b, ATP_PHASE_FORWARD, NS, IDS(late), NO_IDS);
-    (void)profile_builder_step(b, ATP_PHASE_FORWARD, 4L * NS, NO_IDS, NO_IDS);
+    (void)profile_builder_step(b, ATP_PHASE_FORWARD, 4 * NS, NO_IDS, NO_IDS);
     (void)profile_builder_step(b, ATP_PHASE_BACKWARD, NS, IDS(late, soon), NO_IDS);
     planning_begin(&p, b, PLENTY, region);
     planning_choose(&p, late, 2, CHOICE_SWAP);
@@ -179,9 +179,9 @@ START_TEST(host_bytes_of_one_copy_serve_the_next)
 {
     uint32_t x = profile_builder_tensor(b, BYTES), y = profile_builder_tensor(b, BYTES);
     (void)profile_builder_step(b, ATP_PHASE_FORWARD, NS, NO_IDS, IDS(x));
-    (void)profile_builder_step(b, ATP_PHASE_FORWARD, 4L * NS, NO_IDS, NO_IDS);
+    (void)profile_builder_step(b, ATP_PHASE_FORWARD, 4 * NS, NO_IDS, NO_IDS);
     (void)profile_builder_step(b, ATP_PHASE_FORWARD, NS, IDS(x), IDS(y));
-    (void)profile_builder_step(b, ATP_PHASE_FORWARD, 4L * NS, NO_IDS, NO_IDS);
+    (void)profile_builder_step(b, ATP_PHASE_FORWARD, 4 * NS, NO_IDS, NO_IDS);
     (void)profile_builder_step(b, ATP_PHASE_BACKWARD, NS, IDS(y), NO_IDS);
     planning_begin(&p, b, PLENTY, region);
     planning_choose(&p, x, 0, CHOICE_SWAP);
