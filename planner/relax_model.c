@@ -195,6 +195,7 @@ static void begin_stretch(struct relax_model *model, uint32_t access, enum relax
         .value = model->value_of[access],
         .kind = kind,
         .first_segment = model->segment_count,
+        .copied = ATP_NONE,
     };
 }
 

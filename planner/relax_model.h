@@ -48,13 +48,14 @@ struct relax_stretch {
     uint32_t value;
     enum relax_stretch_kind kind;
     uint32_t first_segment, segment_count;
+    uint32_t copied; /* column, stale: copied out before the next version, in a gap that is no
+                        stretch; ATP_NONE: there is no such gap */
 };
 
 struct relax_interval {
     uint32_t first, end; /* positions; the step reruns strictly between */
     uint32_t column;
-    uint32_t later; /* column: reruns in this interval or a later one; ATP_NONE for the step's
-                       first, `column` for its last */
+    uint32_t later; /* column: reruns in this interval or a later one; `column` for the last */
 };
 
 struct relax_model {

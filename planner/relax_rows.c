@@ -3,16 +3,20 @@
  * The argument that the program is a relaxation. Take any program that the checker accepts; set the
  * columns to what it does:
  *
- * keep     1 when the value is on the device, readable, without a break from the segment's first
- *          position to its end
- * restore  the value is there at the segment's end, not kept through it, its writer does not rerun
- * in the segment: so it comes back there by a restore, whose bytes it keeps until the end pass the
- * value is absent at both ends of the segment, its writer does not rerun there, and some `restored`
- * of it lies there, to serve reruns drop     the first release of the value in the stretch lies in
- * this segment, and what makes it anew next is a restore free     of drop: an earlier stretch of
- * the value had a drop too, so that its copy to the host is there already rerun    the step reruns
- * at least once in the interval time     what stalls and reruns take between one checkpoint's run
- * and the next
+ * - keep: 1 when the value is on the device, readable, without a break from the segment's first
+ *   position to its end
+ * - restore: the value is there at the segment's end, not kept through it, its writer does not
+ * rerun in the segment: so it comes back there by a restore, whose bytes it keeps until the end
+ * - pass: the value is absent at both ends of the segment, its writer does not rerun there, and
+ * some `restored` of it lies there, to serve reruns
+ * - drop: the first release of the value in the stretch lies in this segment, and what makes it
+ * anew next is a restore
+ * - free, of drop: an earlier stretch of the value had a drop too, so that its copy to the host is
+ *   there already
+ * - copied: a stale value was evicted and released before the next version was written, in a gap
+ *   that is no stretch
+ * - rerun: the step reruns at least once in the interval
+ * - time: what stalls and reruns take between one checkpoint's run and the next
  *
  * A value that is there and has been restored needs a host copy that was complete before it was
  * released, unless a rerun made it anew in between. Only one copy to the host is counted per value:
@@ -100,7 +104,7 @@ static void add_interval_columns(struct builder *b)
         for (uint32_t i = first; i < end; i++) {
             model->intervals[i].column = share_column(b);
         }
-        for (uint32_t i = first + 1; i < end; i++) {
+        for (uint32_t i = first; i < end; i++) {
             model->intervals[i].later = i + 1 == end ? model->intervals[i].column : share_column(b);
         }
     }
@@ -113,10 +117,20 @@ static bool has_reruns(const struct relax_model *model, uint32_t value)
            model->step_first_interval[access->step] < model->step_first_interval[access->step + 1];
 }
 
+/* Stretches lie in time order, so that those before a value's stale one are its decided gaps. */
+static bool has_undecided_gap(const struct relax_model *model, uint32_t g)
+{
+    const struct relax_stretch *stretch = &model->stretches[g];
+    return g - model->value_first_stretch[stretch->value] < stretch->access - stretch->value + 1;
+}
+
 static void add_segment_columns(struct builder *b, uint32_t g)
 {
-    const struct relax_stretch *stretch = &b->model->stretches[g];
+    struct relax_stretch *stretch = &b->model->stretches[g];
     struct relax_segment *segments = &b->model->segments[stretch->first_segment];
+    if (stretch->kind == RELAX_STALE && has_undecided_gap(b->model, g)) {
+        stretch->copied = share_column(b);
+    }
     for (uint32_t l = 0; l < stretch->segment_count; l++) {
         struct relax_segment *segment = &segments[l];
         bool last = l + 1 == stretch->segment_count;
@@ -193,6 +207,24 @@ static void add_time_rows(struct builder *b)
                 }
             }
         }
+    }
+}
+
+/* What is copied out between two neighbouring runs, the next of which writes it, is copied while
+ * nothing runs, or reruns alone. */
+static void add_copied_rows(struct builder *b)
+{
+    const struct relax_model *model = b->model;
+    for (uint32_t g = 0; g < model->stretch_count; g++) {
+        const struct relax_stretch *stretch = &model->stretches[g];
+        uint32_t end = relax_position(model->problem, stretch->access + 1);
+        if (stretch->copied == ATP_NONE ||
+            relax_position(model->problem, stretch->value) + 1 != end) {
+            continue;
+        }
+        (void)lp_begin_row(b->lp, 0, false);
+        lp_add_term(b->lp, b->rows->times[point_at(b, end)], b->out_rate);
+        lp_add_term(b->lp, stretch->copied, -scaled_bytes(b, stretch->value));
     }
 }
 
@@ -399,6 +431,7 @@ void relax_rows_build(struct relax_model *model, struct region *region, struct r
     }
     relax_values_build(b);
     add_time_rows(b);
+    add_copied_rows(b);
     for (enum relax_sum sum = RELAX_KEPT; sum < RELAX_SUM_COUNT; sum++) {
         add_sum(b, sum);
     }

@@ -61,6 +61,41 @@ static void add_restore_row(struct builder *b, const struct relax_stretch *stret
     add_drops_until(b, stretch, l + 1, 1);
 }
 
+/* The copies of a stale value that were made before the next version, without a rerun. */
+static void add_copies(struct builder *b, const struct relax_stretch *stale)
+{
+    const struct relax_model *model = b->model;
+    add_optional(b, stale->copied, 1);
+    for (uint32_t g = model->value_first_stretch[stale->value]; &model->stretches[g] < stale; g++) {
+        add_drops_until(b, &model->stretches[g], model->stretches[g].segment_count, 1);
+    }
+}
+
+/* Storage that has gone on to the next version holds a stale value only by a rerun, or by a copy
+ * whose source was a rerun's or was there before the next version. Nothing writes while it is
+ * copied out, so the latter was released in a gap before the next version; if no rerun came in
+ * between, it was restored by the gap's end: dropped, where the gap is a stretch. A rerun in the
+ * segment itself makes neither restore nor pass, and comes too late for keep. */
+static void add_source_row(struct builder *b, const struct relax_stretch *stretch, uint32_t l)
+{
+    const struct relax_model *model = b->model;
+    const struct relax_segment *segment = &model->segments[stretch->first_segment + l];
+    const struct access *access = &model->problem->accesses[stretch->value];
+    (void)lp_begin_row(b->lp, 0, false);
+    add_optional(b, segment->keep, -1);
+    add_optional(b, segment->restore, -1);
+    add_optional(b, segment->pass, -1);
+    add_copies(b, stretch);
+    if (access->writes) {
+        for (uint32_t i = model->step_first_interval[access->step];
+             i < model->step_first_interval[access->step + 1]; i++) {
+            if (model->intervals[i].first < segment->first) {
+                lp_add_term(b->lp, model->intervals[i].column, 1);
+            }
+        }
+    }
+}
+
 /* What is there when the segment begins is kept through it, or dropped in it, or neither: first
  * released without a copy. A value that left after a rerun is not there. */
 static void add_begin_row(struct builder *b, const struct relax_stretch *stretch, uint32_t l)
@@ -90,8 +125,7 @@ static void add_later_reruns(struct builder *b, uint32_t value,
     while (i < end && model->intervals[i].end <= segments[0].first) {
         i++;
     }
-    if (i < end && model->intervals[i].later != ATP_NONE &&
-        model->intervals[end - 1].first < segments[count - 1].end) {
+    if (i < end && model->intervals[end - 1].first < segments[count - 1].end) {
         lp_add_term(b->lp, model->intervals[i].later, factor);
         return;
     }
@@ -128,6 +162,9 @@ static void add_stretch_rows(struct builder *b, uint32_t g)
         }
         if (stretch->kind != RELAX_STALE && segment->drop != segment->restore) {
             add_restore_row(b, stretch, l);
+        }
+        if (stretch->kind == RELAX_STALE) {
+            add_source_row(b, stretch, l);
         }
         if (stretch->kind == RELAX_LIVE && !last) {
             add_return_row(b, stretch, l);
@@ -241,6 +278,27 @@ static void add_input_row(struct builder *b, uint32_t value, uint32_t column,
     add_later_reruns(b, value, &segments[first], end - first, 1);
 }
 
+/* Whoever reruns in the interval or later on a stale value owes it to a copy from before the next
+ * version, or to a rerun that made it. */
+static void add_stale_input_row(struct builder *b, uint32_t value,
+                                const struct relax_interval *interval)
+{
+    const struct relax_model *model = b->model;
+    const struct access *access = &model->problem->accesses[value];
+    uint32_t end = model->value_first_stretch[value + 1];
+    if (end == model->value_first_stretch[value] || model->stretches[end - 1].kind != RELAX_STALE ||
+        model->segments[model->stretches[end - 1].first_segment].first > interval->first) {
+        return;
+    }
+    (void)lp_begin_row(b->lp, 0, false);
+    lp_add_term(b->lp, interval->later, -1);
+    add_copies(b, &model->stretches[end - 1]);
+    if (access->writes &&
+        model->step_first_interval[access->step] < model->step_first_interval[access->step + 1]) {
+        lp_add_term(b->lp, model->intervals[model->step_first_interval[access->step]].later, 1);
+    }
+}
+
 /* What the step needs in interval i, and, where it is not the step's first or last, in all from
  * there on: shares of a rerun that come at different times need the same share of the input. */
 static void add_step_rows(struct builder *b, uint32_t step, uint32_t i)
@@ -250,7 +308,7 @@ static void add_step_rows(struct builder *b, uint32_t step, uint32_t i)
     const struct relax_interval *interval = &model->intervals[i];
     uint32_t end = model->step_first_interval[step + 1];
     struct relax_interval rest = {.first = interval->first, .end = model->intervals[end - 1].end};
-    bool middle = interval->later != ATP_NONE && i + 1 < end;
+    bool middle = i + 1 < end;
     if (middle) {
         (void)lp_begin_row(b->lp, 0, false);
         lp_add_term(b->lp, interval->later, -1);
@@ -266,6 +324,7 @@ static void add_step_rows(struct builder *b, uint32_t step, uint32_t i)
             if (middle) {
                 add_input_row(b, value, interval->later, &rest, true);
             }
+            add_stale_input_row(b, value, interval);
         }
     }
 }

@@ -300,6 +300,27 @@ static bool set_drop(const struct trace *t, const struct relax_stretch *stretch,
     return true;
 }
 
+/* Is the value evicted and released in a gap before the next version that is no stretch? */
+static bool is_copied(const struct trace *t, const struct relax_stretch *stale)
+{
+    const struct relax_model *m = t->model;
+    uint32_t tensor = m->problem->accesses[stale->value].tensor, g;
+    for (uint32_t a = stale->value; a <= stale->access; a++) {
+        for (g = m->value_first_stretch[stale->value]; &m->stretches[g] < stale; g++) {
+            if (m->stretches[g].access == a) {
+                break;
+            }
+        }
+        for (uint32_t i = 0; i < t->plan->instruction_count && &m->stretches[g] == stale; i++) {
+            if (t->plan->program[i].op == ATP_OP_EVICTED && t->plan->program[i].id == tensor &&
+                is_in(t, i, relax_position(m->problem, a), relax_position(m->problem, a + 1))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void set_values(const struct trace *t)
 {
     const struct relax_model *m = t->model;
@@ -313,6 +334,7 @@ static void set_values(const struct trace *t)
             set_segment(t, stretch, l);
         }
         if (stretch->kind == RELAX_STALE) {
+            set(t, stretch->copied, is_copied(t, stretch));
             continue;
         }
         if (set_drop(t, stretch, copied, g == m->value_first_stretch[value])) {
