@@ -8,6 +8,10 @@
 set -u
 
 planner=${1:?usage: test_cli.sh ATP-PLAN}
+case $planner in
+/*) ;;
+*) planner=$PWD/$planner ;;
+esac
 profiles=$(cd "$(dirname "$0")/../../profiles" && pwd)
 tiny=$profiles/tiny.yaml
 large=$profiles/gpt2-small_b8_v100-modelled.yaml
