@@ -206,6 +206,7 @@ START_TEST(says_what_an_arena_that_is_too_small_lacks)
     ck_assert_uint_eq(p.problem.peak_bytes, 600);
     struct atp_plan untouched = {.arena_bytes = 12345};
     p.plan = untouched;
+    p.problem.arena_capacity = 599;
     assemble(&p.problem, p.sequence, p.timeline, 599, 1000, region, &p.plan, &p.result);
     ck_assert(!p.result.fits);
     ck_assert_uint_eq(p.result.arena_bytes, 600);
