@@ -28,7 +28,7 @@
 #define PLACE_WORK    1000U
 /* The search leaves out gaps over steps where memory is short only while something is rerun there,
  * and tails that end before it is; and its descent may end in a plan that does not fit. */
-#define WORSE_MAX 20U
+#define WORSE_MAX 16U
 
 struct gaps {
     uint32_t count;
