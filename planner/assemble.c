@@ -160,8 +160,8 @@ static uint32_t find_crowded_op(const struct sequence *sequence)
 }
 
 void assemble(const struct problem *problem, const struct sequence *sequence,
-              const struct timeline *timeline, uint64_t budget_bytes, uint64_t place_work,
-              struct region *region, struct atp_plan *out_plan, struct assemble_result *out_result)
+              const struct timeline *timeline, uint64_t place_work, struct region *region,
+              struct atp_plan *out_plan, struct assemble_result *out_result)
 {
     struct lives lives;
     struct place_result device, host;
@@ -181,7 +181,7 @@ void assemble(const struct problem *problem, const struct sequence *sequence,
     *out_plan = (struct atp_plan){
         .model = *problem->model,
         .alignment_bytes = problem->alignment_bytes,
-        .budget_bytes = budget_bytes,
+        .budget_bytes = problem->budget_bytes,
         .resident_bytes = problem->profile->resident_bytes,
         .arena_bytes = device.height_bytes,
         .host_arena_bytes = host.height_bytes,

@@ -23,7 +23,7 @@ struct assemble_result {
 /* `schedule` has just made `sequence` and `timeline`, with actions. `place_work` limits the exact
  * placement search. Fills all of *out_plan but its bound and time_limited. */
 void assemble(const struct problem *problem, const struct sequence *sequence,
-              const struct timeline *timeline, uint64_t budget_bytes, uint64_t place_work,
-              struct region *region, struct atp_plan *out_plan, struct assemble_result *out_result);
+              const struct timeline *timeline, uint64_t place_work, struct region *region,
+              struct atp_plan *out_plan, struct assemble_result *out_result);
 
 #endif

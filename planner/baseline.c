@@ -186,8 +186,7 @@ static const uint8_t *choose_again(const struct problem *problem, const char *na
 /* Copies in flight fill all memory that is left, which may leave no place for the next tensor: the
  * policy is given a little less, as the planner does it. */
 static bool place(const struct problem *problem, const struct baseline *baseline,
-                  uint64_t budget_bytes, uint64_t place_work, struct region *region,
-                  struct atp_plan *out_plan)
+                  uint64_t place_work, struct region *region, struct atp_plan *out_plan)
 {
     struct problem tighter = *problem;
     struct schedule *schedule = schedule_create(&tighter, region);
@@ -203,7 +202,7 @@ static bool place(const struct problem *problem, const struct baseline *baseline
             sequence = schedule_sequence(schedule, choices);
         }
         const struct timeline *timeline = schedule_timeline(schedule, true);
-        assemble(&tighter, sequence, timeline, budget_bytes, place_work, region, out_plan, &placed);
+        assemble(&tighter, sequence, timeline, place_work, region, out_plan, &placed);
         if (placed.fits) {
             return true;
         }
@@ -219,11 +218,10 @@ static bool place(const struct problem *problem, const struct baseline *baseline
 }
 
 bool baseline_plan(const struct problem *problem, const struct baseline *baseline,
-                   uint64_t budget_bytes, uint64_t place_work, struct region *region,
-                   struct atp_plan *out_plan)
+                   uint64_t place_work, struct region *region, struct atp_plan *out_plan)
 {
     if (baseline->verdict != BASELINE_FITS ||
-        !place(problem, baseline, budget_bytes, place_work, region, out_plan) ||
+        !place(problem, baseline, place_work, region, out_plan) ||
         atp_simulate(out_plan, &problem->profile->clock, NULL, NULL, &out_plan->predicted, NULL) !=
             ATP_OK) {
         return false;
@@ -240,8 +238,7 @@ bool baseline_overtake(const struct problem *problem, const struct baseline_list
         struct atp_plan other;
         if (list->items[i].verdict == BASELINE_FITS &&
             list->items[i].iteration_ns < plan->predicted.iteration_ns &&
-            baseline_plan(problem, &list->items[i], plan->budget_bytes, place_work, region,
-                          &other) &&
+            baseline_plan(problem, &list->items[i], place_work, region, &other) &&
             other.predicted.iteration_ns < plan->predicted.iteration_ns) {
             other.predicted.bound_ns = plan->predicted.bound_ns;
             other.time_limited = plan->time_limited;

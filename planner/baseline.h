@@ -71,8 +71,7 @@ const char *baseline_verdict_name(enum baseline_verdict verdict);
  * cannot be placed, the policy is told a lower limit, a few times. False when it does not fit or
  * cannot be placed; *out_plan is then of no use. */
 bool baseline_plan(const struct problem *problem, const struct baseline *baseline,
-                   uint64_t budget_bytes, uint64_t place_work, struct region *region,
-                   struct atp_plan *out_plan);
+                   uint64_t place_work, struct region *region, struct atp_plan *out_plan);
 
 /* Replaces a plan with predicted numbers by the fastest baseline that is faster and can be placed,
  * and keeps the plan's bound. False when there is none. */

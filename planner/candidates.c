@@ -3,6 +3,8 @@
 
 #include "schedule.h"
 
+#define SMALL_ACCESS_COUNT 128U
+
 /* Tensors so small that all of them together never matter; their gaps are kept. */
 static uint64_t tiny_limit(const struct problem *problem)
 {
@@ -56,6 +58,9 @@ uint32_t candidates_find(const struct problem *problem, struct region *region,
     uint32_t *pressed_before = REGION_NEW(region, uint32_t, (size_t)problem->model->step_count + 1);
     uint64_t tiny = tiny_limit(problem);
     uint32_t count = 0;
+    /* Memory that is short only while something reruns can make other gaps matter. That is rare;
+     * only small problems are searched for it. */
+    bool is_small = problem->access_count <= SMALL_ACCESS_COUNT;
     for (uint32_t s = 0; s < problem->model->step_count; s++) {
         pressed_before[s + 1] = pressed_before[s] + (problem->live_bytes[s] > problem->arena_limit);
     }
@@ -64,7 +69,7 @@ uint32_t candidates_find(const struct problem *problem, struct region *region,
         bool has_choice = access->has_next || feeds_rerun(problem, access->tensor);
         bool begins = access->step == ATP_NONE && problem->input_bytes > problem->arena_limit;
         if (has_choice && problem->tensor_bytes[access->tensor] > tiny &&
-            (begins || is_pressed(problem, pressed_before, a))) {
+            (is_small || begins || is_pressed(problem, pressed_before, a))) {
             accesses[count++] = a;
         }
     }

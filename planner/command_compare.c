@@ -43,7 +43,7 @@ static struct row row_of_plan(const char *name, const struct atp_plan *plan)
 
 /* A policy is judged as a plan is: tensors that have no place do not fit. */
 static struct row row_of_baseline(const struct problem *problem, const struct baseline *baseline,
-                                  uint64_t budget, struct region *region)
+                                  struct region *region)
 {
     struct region_mark mark = region_mark(region);
     struct atp_plan plan;
@@ -54,7 +54,7 @@ static struct row row_of_baseline(const struct problem *problem, const struct ba
             baseline->peak_bytes == 0 ? 0 : problem->profile->resident_bytes + baseline->peak_bytes,
         .host_bytes = baseline->host_bytes,
     };
-    if (baseline_plan(problem, baseline, budget, PLACE_WORK, region, &plan)) {
+    if (baseline_plan(problem, baseline, PLACE_WORK, region, &plan)) {
         row = row_of_plan(baseline->name, &plan);
     } else if (baseline->verdict == BASELINE_FITS) {
         row.verdict = "fragments";
@@ -119,7 +119,7 @@ static enum exit_code print_table(const struct options *options, const struct pr
                      "host", "result");
     }
     for (uint32_t i = 0; i < list.count; i++) {
-        struct row row = row_of_baseline(&problem, &list.items[i], plan->budget_bytes, region);
+        struct row row = row_of_baseline(&problem, &list.items[i], region);
         print(&row, compute_ns);
     }
     struct row row = row_of_plan("plan", plan);

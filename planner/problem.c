@@ -249,6 +249,7 @@ enum atp_status problem_build(const struct profile *profile, uint64_t budget_byt
                         profile->resident_bytes, budget_bytes);
     }
     build_at_alignment(profile, alignment_bytes, region, out_problem);
+    out_problem->budget_bytes = budget_bytes;
     out_problem->arena_limit = out_problem->arena_capacity =
         (budget_bytes - profile->resident_bytes) & ~(alignment_bytes - 1);
     out_problem->host_limit = profile->pinned_bytes & ~(alignment_bytes - 1);

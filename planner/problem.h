@@ -35,6 +35,7 @@ struct access {
 struct problem {
     const struct profile *profile;
     const struct atp_model *model; /* &profile->model */
+    uint64_t budget_bytes;
     uint64_t alignment_bytes;
     uint64_t arena_capacity; /* budget - resident, rounded down to the alignment */
     uint64_t arena_limit; /* what steps may use, at most the capacity; a step whose working set is

@@ -18,7 +18,6 @@ struct refit {
     const struct problem *problem;
     struct schedule *schedule;
     uint8_t *choices;
-    uint64_t budget_bytes;
     const struct refit_options *options;
     struct region *region;
 };
@@ -40,7 +39,7 @@ static struct trial try_choices(struct refit *r, uint64_t place_work, struct atp
     if (timeline->stuck || timeline->host_bytes > r->problem->host_limit) {
         return (struct trial){.is_legal = false};
     }
-    assemble(r->problem, sequence, timeline, r->budget_bytes, place_work, r->region, plan, result);
+    assemble(r->problem, sequence, timeline, place_work, r->region, plan, result);
     return (struct trial){true, result->arena_bytes, timeline->iteration_ns};
 }
 
@@ -171,12 +170,10 @@ static void cut_all(struct refit *r)
     }
 }
 
-void refit(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
-           const struct refit_options *options, struct region *region, struct atp_plan *out_plan,
-           struct assemble_result *out_result)
+void refit(const struct problem *problem, uint8_t *choices, const struct refit_options *options,
+           struct region *region, struct atp_plan *out_plan, struct assemble_result *out_result)
 {
-    struct refit r = {problem, schedule_create(problem, region), choices, budget_bytes, options,
-                      region};
+    struct refit r = {problem, schedule_create(problem, region), choices, options, region};
     uint8_t *uncut = REGION_NEW(region, uint8_t, problem->access_count);
     memcpy(uncut, choices, problem->access_count);
     cut_until_placed(&r, out_plan, out_result);

@@ -25,8 +25,7 @@ struct refit_options {
  * the arena most, until the plan can be placed. Where nothing is pinned and the host has room,
  * there is always a plan in the end, if a slow one. Fills *out_plan and *out_result like assemble.
  */
-void refit(const struct problem *problem, uint8_t *choices, uint64_t budget_bytes,
-           const struct refit_options *options, struct region *region, struct atp_plan *out_plan,
-           struct assemble_result *out_result);
+void refit(const struct problem *problem, uint8_t *choices, const struct refit_options *options,
+           struct region *region, struct atp_plan *out_plan, struct assemble_result *out_result);
 
 #endif

@@ -235,6 +235,27 @@ static void anneal(struct search *s, uint64_t work_end, double hot, double cold)
     }
 }
 
+static const uint8_t all_choices[] = {CHOICE_KEEP, CHOICE_SWAP, CHOICE_RECOMPUTE,
+                                      CHOICE_RECOMPUTE | CHOICE_AGAIN, CHOICE_SWAP | CHOICE_AGAIN};
+
+static bool may_choose(const struct search *s, uint32_t a, uint8_t choice)
+{
+    return choice != s->choices[a] &&
+           (CHOICE_KIND(choice) != CHOICE_RECOMPUTE || s->problem->recomputable[a]);
+}
+
+/* Keeps the choices where they are better, takes the move back where not. */
+static bool accept(struct search *s, struct score *at, const struct undo *undo)
+{
+    struct score next = judge(s);
+    if (next.cost < at->cost && (next.fits || !at->fits)) {
+        *at = next;
+        return true;
+    }
+    take_back(s, undo);
+    return false;
+}
+
 static void descend(struct search *s)
 {
     struct score at = judge(s);
@@ -242,26 +263,35 @@ static void descend(struct search *s)
     while (quiet < s->candidate_count && !is_over(s)) {
         uint32_t a = s->candidates[i];
         bool improved = false;
-        static const uint8_t tries[] = {CHOICE_KEEP, CHOICE_SWAP, CHOICE_RECOMPUTE,
-                                        CHOICE_RECOMPUTE | CHOICE_AGAIN,
-                                        CHOICE_SWAP | CHOICE_AGAIN};
-        for (uint32_t k = 0; k < sizeof(tries); k++) {
-            struct undo undo = {.count = 0};
-            if (tries[k] == s->choices[a] ||
-                (CHOICE_KIND(tries[k]) == CHOICE_RECOMPUTE && !s->problem->recomputable[a])) {
-                continue;
-            }
-            set_choice(s, &undo, a, tries[k]);
-            struct score next = judge(s);
-            if (next.cost < at.cost) {
-                at = next;
-                improved = true;
-            } else {
-                take_back(s, &undo);
+        for (uint32_t k = 0; k < sizeof(all_choices); k++) {
+            if (may_choose(s, a, all_choices[k])) {
+                struct undo undo = {.count = 0};
+                set_choice(s, &undo, a, all_choices[k]);
+                improved = accept(s, &at, &undo) || improved;
             }
         }
         quiet = improved ? 0 : quiet + 1;
         i = i + 1 == s->candidate_count ? 0 : i + 1;
+    }
+}
+
+/* Two gaps at once: affordable where there are few, and then it closes what single moves cannot. */
+static void descend_in_pairs(struct search *s)
+{
+    struct score at = judge(s);
+    for (uint32_t i = 0; i < s->candidate_count * s->candidate_count; i++) {
+        uint32_t a = s->candidates[i / s->candidate_count];
+        uint32_t b = s->candidates[i % s->candidate_count];
+        for (uint32_t k = 0; k < sizeof(all_choices) * sizeof(all_choices) && a < b; k++) {
+            uint8_t choice_a = all_choices[k / sizeof(all_choices)];
+            uint8_t choice_b = all_choices[k % sizeof(all_choices)];
+            if (may_choose(s, a, choice_a) && may_choose(s, b, choice_b)) {
+                struct undo undo = {.count = 0};
+                set_choice(s, &undo, a, choice_a);
+                set_choice(s, &undo, b, choice_b);
+                (void)accept(s, &at, &undo);
+            }
+        }
     }
 }
 
@@ -282,6 +312,7 @@ static const struct leg {
 };
 #define COLD                  1e-5
 #define WORK_PER_GAP_AND_STEP UINT64_C(3000)
+#define PAIR_GAPS_MAX         20U
 
 static struct score begin_from(struct search *s, const struct start *start, const uint8_t *origin)
 {
@@ -410,4 +441,7 @@ void search_run(const struct problem *problem, const struct relax_solution *rela
         memcpy(s.choices, out_result->choices, problem->access_count);
     }
     descend(&s);
+    if (s.candidate_count <= PAIR_GAPS_MAX && out_result->found && !is_optimal(&s)) {
+        descend_in_pairs(&s);
+    }
 }

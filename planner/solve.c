@@ -179,8 +179,7 @@ static void assemble_choices(struct solver *s, const uint8_t *choices,
     struct schedule *schedule = schedule_create(&s->problem, s->region);
     const struct sequence *sequence = schedule_sequence(schedule, choices);
     const struct timeline *timeline = schedule_timeline(schedule, true);
-    assemble(&s->problem, sequence, timeline, s->options->budget_bytes, s->effort * PLACE_WORK,
-             s->region, s->plan, placed);
+    assemble(&s->problem, sequence, timeline, s->effort * PLACE_WORK, s->region, s->plan, placed);
 }
 
 /* Lowers the limit by what placement lacked and searches on from there, a little even when stopped:
@@ -234,8 +233,7 @@ static enum atp_status search_until_placed(struct solver *s, const struct relax_
     search_lower(s, relaxed, found.choices, &placed);
     if (!placed.fits) {
         struct refit_options refit_options = {20000, s->options->stop};
-        refit(&s->problem, found.choices, s->options->budget_bytes, &refit_options, s->region,
-              s->plan, &placed);
+        refit(&s->problem, found.choices, &refit_options, s->region, s->plan, &placed);
     }
     if (!placed.fits) {
         return atp_fail(err, ATP_ERR_INFEASIBLE,

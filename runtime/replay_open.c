@@ -3,6 +3,7 @@
  * Everything that a replay allocates, and its release. Open proves the plan once; after it the walk
  * in replay.c trusts every index and offset.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,6 +183,7 @@ enum atp_status atp_replay_open(const struct atp_plan *plan, const struct atp_mo
                         "replay: the plan reruns steps, which needs options.step");
     }
     ATP_TRY(take_block(model, plan == NULL, chosen, &needs, &replay, err));
+    assert(replay != NULL);
     replay->backend = backend;
     replay->ops = backend->ops;
     replay->plan = plan;

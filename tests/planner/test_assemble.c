@@ -207,7 +207,7 @@ START_TEST(says_what_an_arena_that_is_too_small_lacks)
     struct atp_plan untouched = {.arena_bytes = 12345};
     p.plan = untouched;
     p.problem.arena_capacity = 599;
-    assemble(&p.problem, p.sequence, p.timeline, 599, 1000, region, &p.plan, &p.result);
+    assemble(&p.problem, p.sequence, p.timeline, 1000, region, &p.plan, &p.result);
     ck_assert(!p.result.fits);
     ck_assert_uint_eq(p.result.arena_bytes, 600);
     ck_assert_uint_eq(p.result.live_bytes, 600);
@@ -223,7 +223,7 @@ START_TEST(host_copies_must_fit_too)
     planning_begin(&p, b, PLENTY, region);
     planning_choose(&p, 1, 1, CHOICE_SWAP);
     planning_run(&p);
-    assemble(&p.problem, p.sequence, p.timeline, PLENTY, 1000, region, &p.plan, &p.result);
+    assemble(&p.problem, p.sequence, p.timeline, 1000, region, &p.plan, &p.result);
     ck_assert(!p.result.fits);
     ck_assert_uint_eq(p.result.host_arena_bytes, BYTES);
 }

@@ -318,7 +318,7 @@ START_TEST(makes_plans_that_are_proved)
             struct atp_plan plan;
             struct atp_error err;
             fitting += list.items[i].verdict == BASELINE_FITS;
-            if (!baseline_plan(problem, &list.items[i], budget, 10000, region, &plan)) {
+            if (!baseline_plan(problem, &list.items[i], 10000, region, &plan)) {
                 continue;
             }
             made++;
@@ -343,7 +343,7 @@ START_TEST(overtakes_a_plan_that_is_slower)
     struct baseline_list list;
     struct atp_plan plan;
     baseline_list_build(problem, region, &list);
-    ck_assert(baseline_plan(problem, find(&list, "recompute-all"), ROOMY, 10000, region, &plan));
+    ck_assert(baseline_plan(problem, find(&list, "recompute-all"), 10000, region, &plan));
     ck_assert_int_eq(plan.predicted.iteration_ns, 10 * STEP_NS);
     plan.predicted.bound_ns = 8 * STEP_NS;
     ck_assert(baseline_overtake(problem, &list, 10000, region, &plan));

@@ -28,7 +28,7 @@
 #define PLACE_WORK    1000U
 /* The search leaves out gaps over steps where memory is short only while something is rerun there,
  * and tails that end before it is; and its descent may end in a plan that does not fit. */
-#define WORSE_MAX 16U
+#define WORSE_MAX 0U
 
 struct gaps {
     uint32_t count;
@@ -119,8 +119,7 @@ static void judge(struct trial *trial, const struct sequence *sequence,
     struct region_mark mark = region_mark(trial->region);
     struct atp_plan plan;
     struct assemble_result result;
-    assemble(trial->problem, sequence, timeline, trial->budget_bytes, PLACE_WORK, trial->region,
-             &plan, &result);
+    assemble(trial->problem, sequence, timeline, PLACE_WORK, trial->region, &plan, &result);
     if (result.fits) {
         trial->tally->assembled++;
         assert_judges_accept_assembled(&plan, &trial->problem->profile->clock, trial->where);

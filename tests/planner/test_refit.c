@@ -36,8 +36,8 @@ START_TEST(a_plan_that_can_be_placed_stays_as_it_is)
     uint8_t *choices = REGION_NEW(region, uint8_t, p.problem.access_count);
     memcpy(choices, p.choices, p.problem.access_count);
     int64_t iteration_ns = p.timeline->iteration_ns;
-    refit(&p.problem, p.choices, 500, &(struct refit_options){.place_work = PLACE_WORK}, region,
-          &p.plan, &p.result);
+    refit(&p.problem, p.choices, &(struct refit_options){.place_work = PLACE_WORK}, region, &p.plan,
+          &p.result);
     ck_assert(p.result.fits);
     ck_assert_mem_eq(p.choices, choices, p.problem.access_count);
     assert_judges_accept_assembled(&p.plan, &b->profile.clock, "refitted");
@@ -82,7 +82,7 @@ static bool make_tight_case(uint64_t seed, struct profile *profile, struct probl
     struct schedule *schedule = schedule_create(problem, region);
     const struct sequence *sequence = schedule_sequence(schedule, found->choices);
     const struct timeline *timeline = schedule_timeline(schedule, true);
-    assemble(problem, sequence, timeline, budget, PLACE_WORK, region, &plan, &result);
+    assemble(problem, sequence, timeline, PLACE_WORK, region, &plan, &result);
     return !result.fits;
 }
 
@@ -100,8 +100,8 @@ START_TEST(what_fits_in_sum_can_be_placed_in_the_end)
             char where[40];
             (void)snprintf(where, sizeof(where), "seed %" PRIu64, seed);
             count++;
-            refit(&problem, found.choices, problem.arena_limit,
-                  &(struct refit_options){.place_work = PLACE_WORK}, region, &plan, &result);
+            refit(&problem, found.choices, &(struct refit_options){.place_work = PLACE_WORK},
+                  region, &plan, &result);
             ck_assert_msg(result.fits, "%s: %" PRIu64 " bytes, %" PRIu64 " are there", where,
                           result.arena_bytes, problem.arena_limit);
             assert_judges_accept_assembled(&plan, &profile.clock, where);
@@ -133,8 +133,8 @@ START_TEST(pinned_tensors_are_not_cut)
             }
             profile.pins = pins;
             memcpy(choices, found.choices, problem.access_count);
-            refit(&problem, choices, problem.arena_limit,
-                  &(struct refit_options){.place_work = PLACE_WORK}, region, &plan, &result);
+            refit(&problem, choices, &(struct refit_options){.place_work = PLACE_WORK}, region,
+                  &plan, &result);
             ck_assert_mem_eq(choices, found.choices, problem.access_count);
             count++;
         }

@@ -59,8 +59,8 @@ void planning_run(struct planning *planning)
 void planning_assemble(struct planning *planning)
 {
     planning_run(planning);
-    assemble(&planning->problem, planning->sequence, planning->timeline, planning->budget_bytes,
-             10000, planning->region, &planning->plan, &planning->result);
+    assemble(&planning->problem, planning->sequence, planning->timeline, 10000, planning->region,
+             &planning->plan, &planning->result);
     ck_assert(planning->result.fits);
     assert_judges_accept_assembled(&planning->plan, &planning->builder->profile.clock, "assembled");
     ck_assert(byte_machine_always_agrees(&planning->plan));
