@@ -238,6 +238,8 @@ static void anneal(struct search *s, uint64_t work_end, double hot, double cold)
 static const uint8_t all_choices[] = {CHOICE_KEEP, CHOICE_SWAP, CHOICE_RECOMPUTE,
                                       CHOICE_RECOMPUTE | CHOICE_AGAIN, CHOICE_SWAP | CHOICE_AGAIN};
 
+#define CHOICE_COUNT (sizeof(all_choices) / sizeof(all_choices[0]))
+
 static bool may_choose(const struct search *s, uint32_t a, uint8_t choice)
 {
     return choice != s->choices[a] &&
@@ -263,7 +265,7 @@ static void descend(struct search *s)
     while (quiet < s->candidate_count && !is_over(s)) {
         uint32_t a = s->candidates[i];
         bool improved = false;
-        for (uint32_t k = 0; k < sizeof(all_choices); k++) {
+        for (uint32_t k = 0; k < CHOICE_COUNT; k++) {
             if (may_choose(s, a, all_choices[k])) {
                 struct undo undo = {.count = 0};
                 set_choice(s, &undo, a, all_choices[k]);
@@ -282,9 +284,9 @@ static void descend_in_pairs(struct search *s)
     for (uint32_t i = 0; i < s->candidate_count * s->candidate_count; i++) {
         uint32_t a = s->candidates[i / s->candidate_count];
         uint32_t b = s->candidates[i % s->candidate_count];
-        for (uint32_t k = 0; k < sizeof(all_choices) * sizeof(all_choices) && a < b; k++) {
-            uint8_t choice_a = all_choices[k / sizeof(all_choices)];
-            uint8_t choice_b = all_choices[k % sizeof(all_choices)];
+        for (uint32_t k = 0; k < CHOICE_COUNT * CHOICE_COUNT && a < b; k++) {
+            uint8_t choice_a = all_choices[k / CHOICE_COUNT];
+            uint8_t choice_b = all_choices[k % CHOICE_COUNT];
             if (may_choose(s, a, choice_a) && may_choose(s, b, choice_b)) {
                 struct undo undo = {.count = 0};
                 set_choice(s, &undo, a, choice_a);
