@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Arguments, messages and exit codes of the mlp example: test_mlp_cli.sh MLP
+# shellcheck disable=SC2086 # $small is a list of words
 set -u
 mlp=$1
 folder=$(mktemp -d) || exit 1
