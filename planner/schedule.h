@@ -55,7 +55,7 @@ struct sequence {
     struct residence *residences;
     uint64_t *memory_bytes; /* per op: residences and workspace, copies in flight not counted */
     int64_t rerun_ns;
-    uint64_t excess_bytes;   /* largest memory_bytes beyond the arena limit; 0: fits */
+    uint64_t excess_bytes;   /* largest memory_bytes beyond problem_step_limit; 0: fits */
     uint64_t excess_sum;     /* over all ops, in units of bytes: how far from fitting */
     uint32_t excess_op;      /* where the largest is; ATP_NONE when it fits */
     uint32_t missing_tensor; /* a rerun needs a version of it that cannot be made; ATP_NONE: none */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * The stages in order. Where placement needs more than the arena, the search is told a lower limit
- * and goes on from what it had: fragmentation is a few parts in a thousand, so a round or two is
- * enough.
+ * and goes on from what it had. Mostly a round or two is enough; at tight budgets all rounds may be
+ * spent, and then residences are cut (refit).
  */
 #include "solve.h"
 
