@@ -55,14 +55,15 @@ static bool hold(struct maker *m, uint32_t tensor)
 
 static void measure(struct maker *m, struct baseline *out)
 {
-    const struct sequence *sequence = schedule_sequence(m->schedule, m->choices);
+    const struct sequence *sequence =
+        schedule_sequence(m->schedule, &(struct selection){.choices = m->choices});
     m->work += sequence->op_count;
     for (uint32_t round = 0; round < HOLD_ROUNDS_MAX && sequence->missing_tensor != ATP_NONE;
          round++) {
         if (!hold(m, sequence->missing_tensor)) {
             break;
         }
-        sequence = schedule_sequence(m->schedule, m->choices);
+        sequence = schedule_sequence(m->schedule, &(struct selection){.choices = m->choices});
         m->work += sequence->op_count;
     }
     *out = (struct baseline){.name = m->policy->name, .choices = m->choices};
@@ -170,8 +171,7 @@ const char *baseline_verdict_name(enum baseline_verdict verdict)
 }
 
 /* Choices of the same policy for another limit; NULL: it does not fit. */
-static const uint8_t *choose_again(const struct problem *problem, const char *name,
-                                   struct region *region)
+static uint8_t *choose_again(const struct problem *problem, const char *name, struct region *region)
 {
     struct baseline_list list;
     baseline_list_build(problem, region, &list);
@@ -190,16 +190,17 @@ static bool place(const struct problem *problem, const struct baseline *baseline
 {
     struct problem tighter = *problem;
     struct schedule *schedule = schedule_create(&tighter, region);
-    const uint8_t *choices = baseline->choices;
+    uint8_t *choices = baseline->choices;
     for (uint32_t round = 0; round < PLACE_ROUNDS_MAX; round++) {
         struct assemble_result placed;
-        const struct sequence *sequence = schedule_sequence(schedule, choices);
+        const struct sequence *sequence =
+            schedule_sequence(schedule, &(struct selection){.choices = choices});
         if (sequence->excess_bytes > 0) {
             choices = choose_again(&tighter, baseline->name, region);
             if (choices == NULL) {
                 return false;
             }
-            sequence = schedule_sequence(schedule, choices);
+            sequence = schedule_sequence(schedule, &(struct selection){.choices = choices});
         }
         const struct timeline *timeline = schedule_timeline(schedule, true);
         assemble(&tighter, sequence, timeline, place_work, region, out_plan, &placed);

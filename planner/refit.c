@@ -17,7 +17,7 @@
 struct refit {
     const struct problem *problem;
     struct schedule *schedule;
-    uint8_t *choices;
+    struct selection *selection;
     const struct refit_options *options;
     struct region *region;
 };
@@ -28,10 +28,10 @@ struct trial {
     int64_t iteration_ns;
 };
 
-static struct trial try_choices(struct refit *r, uint64_t place_work, struct atp_plan *plan,
-                                struct assemble_result *result)
+static struct trial try_selection(struct refit *r, uint64_t place_work, struct atp_plan *plan,
+                                  struct assemble_result *result)
 {
-    const struct sequence *sequence = schedule_sequence(r->schedule, r->choices);
+    const struct sequence *sequence = schedule_sequence(r->schedule, r->selection);
     if (sequence->missing_tensor != ATP_NONE || sequence->too_long || sequence->excess_bytes > 0) {
         return (struct trial){.is_legal = false};
     }
@@ -48,7 +48,7 @@ static void mark_tight_steps(struct refit *r, uint64_t lacking, uint32_t *tight_
 {
     const struct problem *problem = r->problem;
     uint32_t step_count = problem->model->step_count;
-    const struct sequence *sequence = schedule_sequence(r->schedule, r->choices);
+    const struct sequence *sequence = schedule_sequence(r->schedule, r->selection);
     memset(tight_before, 0, ((size_t)step_count + 1) * sizeof(*tight_before));
     for (uint32_t op = 1; op < sequence->op_count; op++) {
         if (sequence->memory_bytes[op] + lacking <= problem->arena_capacity) {
@@ -73,6 +73,11 @@ static void mark_tight_steps(struct refit *r, uint64_t lacking, uint32_t *tight_
     }
 }
 
+static bool may_be_kept(uint8_t choice)
+{
+    return choice == CHOICE_KEEP || (choice & CHOICE_LAZY) != 0;
+}
+
 /* Kept gaps that touch a tight step, largest tensors first. */
 static uint32_t list_candidates(const struct refit *r, const uint32_t *tight_before, uint32_t *out)
 {
@@ -80,7 +85,7 @@ static uint32_t list_candidates(const struct refit *r, const uint32_t *tight_bef
     uint32_t count = 0;
     for (uint32_t a = 0; a < problem->access_count; a++) {
         const struct access *access = &problem->accesses[a];
-        if (!access->has_next || CHOICE_KIND(r->choices[a]) != CHOICE_KEEP ||
+        if (!access->has_next || !may_be_kept(r->selection->choices[a]) ||
             problem->profile->pins[access->tensor] != PROFILE_PIN_NONE) {
             continue;
         }
@@ -112,10 +117,10 @@ static uint32_t find_cut(struct refit *r, const uint32_t *candidates, uint32_t c
         struct region_mark mark = region_mark(r->region);
         struct atp_plan plan;
         struct assemble_result result;
-        uint8_t old = r->choices[candidates[i]];
-        r->choices[candidates[i]] = CHOICE_SWAP;
-        struct trial trial = try_choices(r, 0, &plan, &result);
-        r->choices[candidates[i]] = old;
+        uint8_t old = r->selection->choices[candidates[i]];
+        r->selection->choices[candidates[i]] = CHOICE_SWAP;
+        struct trial trial = try_selection(r, 0, &plan, &result);
+        r->selection->choices[candidates[i]] = old;
         region_reset(r->region, mark);
         if (trial.is_legal && (best == ATP_NONE || trial.arena_bytes < out_best->arena_bytes ||
                                (trial.arena_bytes == out_best->arena_bytes &&
@@ -132,16 +137,19 @@ static bool is_stopped(const struct refit *r)
     return r->options->stop != NULL && *r->options->stop != 0;
 }
 
-/* Leaves the choices as far cut as helped. */
-static void cut_until_placed(struct refit *r, struct atp_plan *plan, struct assemble_result *result)
+/* Leaves the selection as far cut as helped. */
+static struct trial cut_until_placed(struct refit *r, struct atp_plan *plan,
+                                     struct assemble_result *result)
 {
     const struct problem *problem = r->problem;
     struct region *region = r->region;
+    struct trial trial = {.is_legal = false};
     uint32_t *tight_before = REGION_NEW(region, uint32_t, (size_t)problem->model->step_count + 2);
     uint32_t *candidates = REGION_NEW(region, uint32_t, CANDIDATES_MAX + 1);
     for (uint32_t round = 0; round < ROUNDS_MAX && !is_stopped(r); round++) {
-        if (!try_choices(r, r->options->place_work, plan, result).is_legal || result->fits) {
-            return;
+        trial = try_selection(r, r->options->place_work, plan, result);
+        if (!trial.is_legal || result->fits) {
+            break;
         }
         struct trial best = {0};
         uint64_t limit = problem->arena_capacity;
@@ -150,10 +158,11 @@ static void cut_until_placed(struct refit *r, struct atp_plan *plan, struct asse
         uint32_t count = list_candidates(r, tight_before, candidates);
         uint32_t cut = find_cut(r, candidates, count, &best);
         if (cut == ATP_NONE) {
-            return;
+            break;
         }
-        r->choices[cut] = CHOICE_SWAP;
+        r->selection->choices[cut] = CHOICE_SWAP;
     }
+    return trial;
 }
 
 /* With copies that are serial, no two ops share a residence then, and every op's fit in any order:
@@ -165,27 +174,27 @@ static void cut_all(struct refit *r)
         const struct access *access = &problem->accesses[a];
         bool is_pinned = problem->profile->pins[access->tensor] != PROFILE_PIN_NONE;
         if (!is_pinned && access->has_next) {
-            r->choices[a] = CHOICE_SWAP;
+            r->selection->choices[a] = CHOICE_SWAP;
         }
     }
 }
 
-void refit(const struct problem *problem, uint8_t *choices, const struct refit_options *options,
-           struct region *region, struct atp_plan *out_plan, struct assemble_result *out_result)
+int64_t refit(const struct problem *problem, struct selection *selection,
+              const struct refit_options *options, struct region *region, struct atp_plan *out_plan,
+              struct assemble_result *out_result)
 {
-    struct refit r = {problem, schedule_create(problem, region), choices, options, region};
-    uint8_t *uncut = REGION_NEW(region, uint8_t, problem->access_count);
-    memcpy(uncut, choices, problem->access_count);
-    cut_until_placed(&r, out_plan, out_result);
-    if (out_result->fits) {
-        return;
+    struct refit r = {problem, schedule_create(problem, region), selection, options, region};
+    struct selection uncut = selection_create(problem, region);
+    selection_copy(problem, selection, &uncut);
+    struct trial trial = cut_until_placed(&r, out_plan, out_result);
+    if (!out_result->fits) {
+        schedule_set_serial(r.schedule);
+        selection_copy(problem, &uncut, selection);
+        trial = cut_until_placed(&r, out_plan, out_result);
     }
-    schedule_set_serial(r.schedule);
-    memcpy(choices, uncut, problem->access_count);
-    cut_until_placed(&r, out_plan, out_result);
-    if (out_result->fits) {
-        return;
+    if (!out_result->fits) {
+        cut_all(&r);
+        trial = try_selection(&r, options->place_work, out_plan, out_result);
     }
-    cut_all(&r);
-    (void)try_choices(&r, options->place_work, out_plan, out_result);
+    return trial.iteration_ns;
 }

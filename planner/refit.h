@@ -15,17 +15,19 @@
 #include "assemble.h"
 #include "problem.h"
 #include "region.h"
+#include "schedule.h"
 
 struct refit_options {
     uint64_t place_work;      /* of the exact placement search, per round */
     const volatile int *stop; /* once set, only the last resort is tried; NULL: none */
 };
 
-/* Changes `choices` (one per access, feasible) gap by gap to swap, each time the one that lowers
+/* Changes `selection` (feasible) gap by gap to swap, each time the one that lowers
  * the arena most, until the plan can be placed. Where nothing is pinned and the host has room,
- * there is always a plan in the end, if a slow one. Fills *out_plan and *out_result like assemble.
- */
-void refit(const struct problem *problem, uint8_t *choices, const struct refit_options *options,
-           struct region *region, struct atp_plan *out_plan, struct assemble_result *out_result);
+ * there is always a plan in the end, if a slow one. Fills *out_plan and *out_result like assemble;
+ * gives the plan's iteration time. */
+int64_t refit(const struct problem *problem, struct selection *selection,
+              const struct refit_options *options, struct region *region, struct atp_plan *out_plan,
+              struct assemble_result *out_result);
 
 #endif

@@ -15,6 +15,21 @@ static int64_t copy_ns(uint64_t bytes, uint64_t bytes_per_second, int64_t latenc
     return latency_ns + (int64_t)(ns < (wide)(INT64_MAX / 4) ? ns : (wide)(INT64_MAX / 4));
 }
 
+struct selection selection_create(const struct problem *problem, struct region *region)
+{
+    return (struct selection){
+        .choices = REGION_NEW(region, uint8_t, problem->access_count),
+        .weights = REGION_NEW(region, float, problem->access_count),
+    };
+}
+
+void selection_copy(const struct problem *problem, const struct selection *from,
+                    struct selection *to)
+{
+    memcpy(to->choices, from->choices, problem->access_count * sizeof(*to->choices));
+    memcpy(to->weights, from->weights, problem->access_count * sizeof(*to->weights));
+}
+
 static void find_writers(struct schedule *s, struct region *region)
 {
     const struct problem *problem = s->problem;
@@ -65,6 +80,14 @@ struct schedule *schedule_create(const struct problem *problem, struct region *r
     s->sequence.memory_bytes = REGION_NEW(region, uint64_t, (size_t)ops + 1);
     s->state = REGION_NEW(region, struct tensor_state, problem->model->tensor_count);
     s->touched = REGION_NEW(region, uint32_t, problem->model->tensor_count);
+    s->lazy = REGION_NEW(region, uint32_t, problem->model->tensor_count);
+    s->step_start_us = REGION_NEW(region, float, problem->model->step_count);
+    s->chain_stamp = REGION_NEW(region, uint32_t, problem->model->step_count);
+    int64_t clock = 0;
+    for (uint32_t step = 0; step < problem->model->step_count; step++) {
+        s->step_start_us[step] = (float)((double)clock * 1e-3);
+        clock += problem->profile->clock.step_ns[step];
+    }
     s->copy_used = REGION_NEW(region, bool, residences);
     s->op_start_ns = REGION_NEW(region, int64_t, ops);
     s->begin_first = REGION_NEW(region, uint32_t, (size_t)ops + 2);
@@ -88,9 +111,21 @@ struct schedule *schedule_create(const struct problem *problem, struct region *r
     return s;
 }
 
-const struct sequence *schedule_sequence(struct schedule *schedule, const uint8_t *choices)
+const struct sequence *schedule_sequence(struct schedule *schedule,
+                                         const struct selection *selection)
 {
-    sequence_build(schedule, choices);
+    sequence_build(schedule, selection);
+    return &schedule->sequence;
+}
+
+const struct sequence *schedule_press(struct schedule *schedule, const struct pressure *pressure,
+                                      struct selection *selection)
+{
+    schedule->pressure = pressure;
+    schedule->pressed = selection;
+    pressure_prepare(schedule);
+    sequence_build(schedule, selection);
+    schedule->pressure = NULL;
     return &schedule->sequence;
 }
 

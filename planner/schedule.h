@@ -28,9 +28,22 @@ enum choice {
     CHOICE_RECOMPUTE,
     /* Flag on SWAP and RECOMPUTE: when a rerun needed the tensor within the gap, drop it again
        after that. */
-    CHOICE_AGAIN = 4
+    CHOICE_AGAIN = 4,
+    /* Flag on SWAP and RECOMPUTE: keep it until memory is short, then drop it in this way, and
+       again whenever it is short again. Who goes first is settled by weight (pressure.h). */
+    CHOICE_LAZY = 8
 };
 #define CHOICE_KIND(choice) ((choice)&3)
+
+/* What a schedule is made from. One entry per access in each array. */
+struct selection {
+    uint8_t *choices;
+    float *weights; /* of lazy gaps: what dropping costs, in nanoseconds; NULL: no gap is lazy */
+};
+
+struct selection selection_create(const struct problem *problem, struct region *region);
+void selection_copy(const struct problem *problem, const struct selection *from,
+                    struct selection *to);
 
 struct op {
     uint32_t step; /* ATP_NONE: the beginning of the iteration, always op 0 */
@@ -55,9 +68,10 @@ struct sequence {
     struct residence *residences;
     uint64_t *memory_bytes; /* per op: residences and workspace, copies in flight not counted */
     int64_t rerun_ns;
-    uint64_t excess_bytes;   /* largest memory_bytes beyond problem_step_limit; 0: fits */
-    uint64_t excess_sum;     /* over all ops, in units of bytes: how far from fitting */
-    uint32_t excess_op;      /* where the largest is; ATP_NONE when it fits */
+    uint64_t work;         /* what making it took: ops, and gaps compared where memory was short */
+    uint64_t excess_bytes; /* largest memory_bytes beyond problem_step_limit; 0: fits */
+    uint64_t excess_sum;   /* over all ops, in units of bytes: how far from fitting */
+    uint32_t excess_op;    /* where the largest is; ATP_NONE when it fits */
     uint32_t missing_tensor; /* a rerun needs a version of it that cannot be made; ATP_NONE: none */
     bool too_long;           /* given up: reruns of reruns without end */
 };
@@ -89,8 +103,16 @@ struct schedule;
 
 struct schedule *schedule_create(const struct problem *problem, struct region *region);
 
-/* Both results stay good until the next call. `choices` has one entry per access. */
-const struct sequence *schedule_sequence(struct schedule *schedule, const uint8_t *choices);
+/* Both results stay good until the next call. */
+const struct sequence *schedule_sequence(struct schedule *schedule,
+                                         const struct selection *selection);
+
+struct pressure;
+
+/* The sequence that a pressure makes of the selection: kinds and weights of its lazy gaps are set
+ * to what the walk saw. */
+const struct sequence *schedule_press(struct schedule *schedule, const struct pressure *pressure,
+                                      struct selection *selection);
 
 /* Of the last sequence, which must miss nothing. Where it does not fit, the limit is raised to what
  * it needs: the time then says what it would take with that much memory. */

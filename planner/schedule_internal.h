@@ -5,6 +5,7 @@
 #ifndef SCHEDULE_INTERNAL_H
 #define SCHEDULE_INTERNAL_H
 
+#include "pressure.h"
 #include "schedule.h"
 
 struct tensor_state {
@@ -14,6 +15,9 @@ struct tensor_state {
     uint32_t copy_version; /* of that host copy */
     uint32_t gap;          /* the access behind which it is now; ATP_NONE: before its first */
     bool touched;          /* by a rerun for the step at hand */
+    bool is_counted;       /* open, and part of open_bytes */
+    uint32_t needs;        /* by ops that are being made ready */
+    uint32_t lazy_index;   /* in schedule.lazy; ATP_NONE: not there */
 };
 
 struct schedule {
@@ -34,6 +38,19 @@ struct schedule {
     uint32_t depth;
     bool *copy_used; /* per residence: its host copy is restored */
 
+    /* lazy gaps */
+    const float *weights;            /* NULL: no gap is lazy */
+    const struct pressure *pressure; /* sets kinds and weights while it walks; NULL: they are set */
+    struct selection *pressed;       /* where to */
+    uint64_t open_bytes;             /* on the device now */
+    uint32_t at_step;
+    uint32_t *lazy; /* open tensors in a lazy gap */
+    uint32_t lazy_count;
+    float *step_start_us;  /* without reruns and stalls */
+    uint32_t *chain_stamp; /* per step: the last chain that it was part of */
+    uint32_t chain_now;
+    uint64_t compared; /* lazy gaps, each time memory was short; priced ones count PRICE_WORK */
+
     /* timeline: per residence unless said otherwise */
     struct timeline timeline;
     int64_t *op_start_ns;               /* per op, without stalls */
@@ -52,7 +69,9 @@ struct schedule {
     uint32_t *copy_readers; /* restores of its host copy still to come */
 };
 
-void sequence_build(struct schedule *schedule, const uint8_t *choices);
+void sequence_build(struct schedule *schedule, const struct selection *selection);
+/* Ends the tensor's stay, with a copy to the host or without. */
+void sequence_close(struct schedule *schedule, uint32_t tensor, bool by_evict);
 void timeline_build(struct schedule *schedule, bool with_actions);
 
 #endif

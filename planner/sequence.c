@@ -15,8 +15,43 @@
 
 /* A chain of reruns deeper than this is never worth its time, and would need a deep stack. */
 #define DEPTH_MAX 3000U
+/* Lazy gaps compared in the time that an op takes, about. */
+#define COMPARED_PER_OP 16U
 
 static bool ensure(struct schedule *s, uint32_t tensor, uint32_t version);
+
+static bool is_lazy(const struct schedule *s, uint32_t tensor)
+{
+    uint32_t gap = s->state[tensor].gap;
+    return s->weights != NULL && gap != ATP_NONE && (s->choices[gap] & CHOICE_LAZY) != 0;
+}
+
+static void enter_lazy(struct schedule *s, uint32_t tensor)
+{
+    if (s->state[tensor].lazy_index == ATP_NONE && is_lazy(s, tensor)) {
+        s->state[tensor].lazy_index = s->lazy_count;
+        s->lazy[s->lazy_count++] = tensor;
+    }
+}
+
+static void leave_lazy(struct schedule *s, uint32_t tensor)
+{
+    uint32_t index = s->state[tensor].lazy_index;
+    if (index != ATP_NONE) {
+        uint32_t last = s->lazy[--s->lazy_count];
+        s->lazy[index] = last;
+        s->state[last].lazy_index = index;
+        s->state[tensor].lazy_index = ATP_NONE;
+    }
+}
+
+static void discount(struct schedule *s, uint32_t tensor)
+{
+    if (s->state[tensor].is_counted) {
+        s->open_bytes -= s->problem->tensor_bytes[tensor];
+        s->state[tensor].is_counted = false;
+    }
+}
 
 static uint32_t open_residence(struct schedule *s, uint32_t tensor, bool by_restore, uint32_t copy)
 {
@@ -35,11 +70,14 @@ static uint32_t open_residence(struct schedule *s, uint32_t tensor, bool by_rest
         .copy = copy,
     };
     s->state[tensor].open = id;
+    s->state[tensor].is_counted = true;
+    s->open_bytes += s->problem->tensor_bytes[tensor];
+    enter_lazy(s, tensor);
     return id;
 }
 
 /* An eviction is tentative until something restores its copy. */
-static void close_residence(struct schedule *s, uint32_t tensor, bool by_evict)
+void sequence_close(struct schedule *s, uint32_t tensor, bool by_evict)
 {
     struct tensor_state *state = &s->state[tensor];
     struct residence *residence = &s->sequence.residences[state->open];
@@ -49,6 +87,8 @@ static void close_residence(struct schedule *s, uint32_t tensor, bool by_evict)
         state->copy_version = state->version;
     }
     state->open = ATP_NONE;
+    discount(s, tensor);
+    leave_lazy(s, tensor);
 }
 
 static void note_touched(struct schedule *s, uint32_t tensor)
@@ -59,6 +99,28 @@ static void note_touched(struct schedule *s, uint32_t tensor)
     }
 }
 
+static void mark_needs(struct schedule *s, uint32_t step, uint32_t change)
+{
+    const struct problem *problem = s->problem;
+    for (uint32_t i = problem->step_first[step]; i < problem->step_first[step + 1]; i++) {
+        s->state[problem->accesses[problem->step_accesses[i]].tensor].needs += change;
+    }
+}
+
+/* What the step writes and is not there yet, and its workspace, must fit beside all else. */
+static void make_room(struct schedule *s, uint32_t step)
+{
+    const struct problem *problem = s->problem;
+    uint64_t bytes = problem->workspace_bytes[step];
+    for (uint32_t i = problem->step_first[step]; i < problem->step_first[step + 1]; i++) {
+        uint32_t tensor = problem->accesses[problem->step_accesses[i]].tensor;
+        bytes += s->state[tensor].open == ATP_NONE ? problem->tensor_bytes[tensor] : 0;
+    }
+    mark_needs(s, step, 1);
+    pressure_relieve(s, bytes, problem_step_limit(problem, step));
+    mark_needs(s, step, UINT32_MAX);
+}
+
 /* Appends an op whose inputs are present, and lets it use its tensors. */
 static bool append_op(struct schedule *s, uint32_t step, bool is_rerun)
 {
@@ -67,6 +129,9 @@ static bool append_op(struct schedule *s, uint32_t step, bool is_rerun)
     if (sequence->op_count == s->op_capacity) {
         sequence->too_long = true;
         return false;
+    }
+    if (s->weights != NULL) {
+        make_room(s, step);
     }
     uint32_t op = sequence->op_count++;
     sequence->ops[op] = (struct op){step, is_rerun};
@@ -108,7 +173,7 @@ static bool is_present(const struct schedule *s, const struct access *access)
 
 /* Making one input may overwrite the storage of another (in-place chains), so the inputs are looked
  * at again. */
-static bool ensure_inputs(struct schedule *s, uint32_t step)
+static bool make_inputs(struct schedule *s, uint32_t step)
 {
     const struct problem *problem = s->problem;
     for (uint32_t round = 0; round < 3; round++) {
@@ -134,6 +199,17 @@ static bool ensure_inputs(struct schedule *s, uint32_t step)
         }
     }
     return true;
+}
+
+static bool ensure_inputs(struct schedule *s, uint32_t step)
+{
+    if (s->weights == NULL) {
+        return make_inputs(s, step);
+    }
+    mark_needs(s, step, 1);
+    bool done = make_inputs(s, step);
+    mark_needs(s, step, UINT32_MAX);
+    return done;
 }
 
 static bool may_rerun(const struct schedule *s, uint32_t tensor, uint32_t from_version,
@@ -183,7 +259,7 @@ static bool ensure(struct schedule *s, uint32_t tensor, uint32_t version)
         (state->copy_version == version ||
          may_rerun(s, tensor, state->copy_version + 1, version))) {
         if (is_open) {
-            close_residence(s, tensor, false);
+            sequence_close(s, tensor, false);
         }
         uint32_t from = state->copy_version;
         if (open_residence(s, tensor, true, state->copy) == ATP_NONE) {
@@ -206,6 +282,12 @@ static void apply_choice(struct schedule *s, uint32_t tensor, uint32_t gap, bool
     const struct access *access = &s->problem->accesses[gap];
     uint8_t choice = s->choices[gap];
     uint8_t kind = CHOICE_KIND(choice);
+    if (choice & CHOICE_LAZY) {
+        enter_lazy(s, tensor);
+        kind = CHOICE_KEEP;
+    } else if (!access->has_next && kind == CHOICE_KEEP) {
+        discount(s, tensor); /* no use of it is known */
+    }
     if (kind == CHOICE_RECOMPUTE && !s->problem->recomputable[gap]) {
         kind = access->has_next ? CHOICE_SWAP : CHOICE_KEEP;
     }
@@ -218,11 +300,11 @@ static void apply_choice(struct schedule *s, uint32_t tensor, uint32_t gap, bool
         if ((is_right || is_start) && is_held) {
             return;
         }
-        close_residence(s, tensor, false);
+        sequence_close(s, tensor, false);
         return;
     }
     if (kind != CHOICE_KEEP) {
-        close_residence(s, tensor, kind == CHOICE_SWAP);
+        sequence_close(s, tensor, kind == CHOICE_SWAP);
     }
 }
 
@@ -230,6 +312,7 @@ static bool run_step(struct schedule *s, uint32_t step)
 {
     const struct problem *problem = s->problem;
     s->touched_count = 0;
+    s->at_step = step;
     if (!ensure_inputs(s, step) || !append_op(s, step, false)) {
         return false;
     }
@@ -238,6 +321,7 @@ static bool run_step(struct schedule *s, uint32_t step)
         uint32_t tensor = problem->accesses[id].tensor;
         s->state[tensor].gap = id;
         s->state[tensor].touched = false;
+        leave_lazy(s, tensor);
         apply_choice(s, tensor, id, false);
     }
     for (uint32_t i = 0; i < s->touched_count; i++) {
@@ -258,7 +342,8 @@ static bool begin(struct schedule *s)
     sequence->ops[0] = (struct op){ATP_NONE, false};
     sequence->op_count = 1;
     for (uint32_t t = 0; t < problem->model->tensor_count; t++) {
-        s->state[t] = (struct tensor_state){.open = ATP_NONE, .copy = ATP_NONE, .gap = ATP_NONE};
+        s->state[t] = (struct tensor_state){
+            .open = ATP_NONE, .copy = ATP_NONE, .gap = ATP_NONE, .lazy_index = ATP_NONE};
     }
     for (uint32_t t = 0; t < problem->model->tensor_count; t++) {
         if (!problem->is_input[t]) {
@@ -321,24 +406,26 @@ static void finish(struct schedule *s)
     }
 }
 
-void sequence_build(struct schedule *s, const uint8_t *choices)
+void sequence_build(struct schedule *s, const struct selection *selection)
 {
     struct sequence *sequence = &s->sequence;
-    s->choices = choices;
+    s->choices = selection->choices;
+    s->weights = selection->weights;
     s->depth = 0;
     s->touched_count = 0;
+    s->open_bytes = s->compared = 0;
+    s->lazy_count = 0;
     sequence->op_count = sequence->residence_count = 0;
     sequence->rerun_ns = 0;
     sequence->excess_bytes = sequence->excess_sum = 0;
     sequence->excess_op = sequence->missing_tensor = ATP_NONE;
     sequence->too_long = false;
-    if (!begin(s)) {
-        return;
+    bool goes_on = begin(s);
+    for (uint32_t step = 0; goes_on && step < s->problem->model->step_count; step++) {
+        goes_on = run_step(s, step);
     }
-    for (uint32_t step = 0; step < s->problem->model->step_count; step++) {
-        if (!run_step(s, step)) {
-            return;
-        }
+    if (goes_on) {
+        finish(s);
     }
-    finish(s);
+    sequence->work = sequence->op_count + s->compared / COMPARED_PER_OP;
 }

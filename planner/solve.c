@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The stages in order. Where placement needs more than the arena, the search is told a lower limit
- * and goes on from what it had. Mostly a round or two is enough; at tight budgets all rounds may be
- * spent, and then residences are cut (refit).
+ * The stages in order. Where placement needs more than the arena, the search goes on under lower
+ * limits (settle), and where that is not enough, residences are cut (refit). More effort is more
+ * rounds of search and settling, each on from the one before: the plan of a round is kept unless a
+ * later one is faster, so that more work never gives a slower plan.
  */
 #include "solve.h"
 
@@ -12,19 +13,19 @@
 #include "problem.h"
 #include "refit.h"
 #include "relax.h"
-#include "schedule.h"
 #include "search.h"
+#include "settle.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
-/* Counted work at effort 1, chosen for some ten seconds on one core of 2020. */
-#define SEARCH_WORK         UINT64_C(100000000)
+/* Counted work of a round, chosen for some ten seconds on one core of 2020. */
+#define SEARCH_WORK         UINT64_C(60000000)
+#define SETTLE_WORK         UINT64_C(4000000)
 #define SIMPLEX_WORK        UINT64_C(50000)
-#define PLACE_WORK          UINT64_C(100000)
+#define PLACE_WORK          UINT64_C(40000)
+#define REFIT_PLACE_WORK    UINT64_C(20000)
 #define BASELINE_PLACE_WORK UINT64_C(1000)
-#define PLACE_ROUNDS_MAX    4U
 
 struct solver {
     const struct profile *profile;
@@ -48,7 +49,8 @@ static void on_incumbent(void *ctx, int64_t iteration_ns, uint64_t work)
 {
     struct solver *s = ctx;
     s->progress.iteration_ns = iteration_ns;
-    s->progress.share_done = (double)work / (double)(s->effort * SEARCH_WORK);
+    s->progress.share_done =
+        (double)(s->report->search_work + work) / (double)(s->effort * SEARCH_WORK);
     send_progress(s);
 }
 
@@ -173,74 +175,79 @@ static enum atp_status refuse_search(const struct solver *s, const struct search
                     found->excess_bytes, step_name(s, found->excess_step));
 }
 
-static void assemble_choices(struct solver *s, const uint8_t *choices,
-                             struct assemble_result *placed)
+/* A plan of the selection, which fits in sum and is changed where it cannot be placed. */
+static void place_selection(const struct solver *s, const struct relax_solution *relaxed,
+                            struct selection *selection, struct atp_plan *plan,
+                            struct settle_result *settled)
 {
-    struct schedule *schedule = schedule_create(&s->problem, s->region);
-    const struct sequence *sequence = schedule_sequence(schedule, choices);
-    const struct timeline *timeline = schedule_timeline(schedule, true);
-    assemble(&s->problem, sequence, timeline, s->effort * PLACE_WORK, s->region, s->plan, placed);
+    const volatile int *stop = s->options->stop;
+    struct settle_options options = {
+        .search_work = SETTLE_WORK, .place_work = PLACE_WORK, .stop = stop};
+    settle(&s->problem, relaxed, selection, &options, s->region, plan, settled);
+    s->report->search_work += settled->search_work;
+    if (!settled->placed.fits) {
+        struct refit_options refit_options = {REFIT_PLACE_WORK, stop};
+        settled->iteration_ns =
+            refit(&s->problem, selection, &refit_options, s->region, plan, &settled->placed);
+    }
 }
 
-/* Lowers the limit by what placement lacked and searches on from there, a little even when stopped:
- * a plan that cannot be placed is no plan. */
-static void search_lower(struct solver *s, const struct relax_solution *relaxed, uint8_t *choices,
-                         struct assemble_result *placed)
+/* One round of search; from `start` on where there is one. */
+static void search_once(struct solver *s, const struct relax_solution *relaxed,
+                        const struct baseline_list *baselines, uint32_t round,
+                        const struct selection *start, struct search_result *found)
 {
-    const uint64_t capacity = s->problem.arena_capacity;
-    for (uint32_t round = 0; round < PLACE_ROUNDS_MAX && !placed->fits; round++) {
-        uint64_t over = placed->arena_bytes > capacity ? placed->arena_bytes - capacity : 0;
-        uint64_t next = s->problem.arena_limit - (over < capacity / 20 ? over : capacity / 20);
-        bool stopped = is_stopped(s);
-        struct search_result found;
-        struct search_options options = {
-            .start = choices,
-            .work_limit = s->effort * SEARCH_WORK / (stopped ? 32 : 8),
-            .stop = stopped ? NULL : s->options->stop,
-        };
-        s->problem.arena_limit = next & ~(s->problem.alignment_bytes - 1);
-        search_run(&s->problem, relaxed, &options, s->region, &found);
-        s->report->search_work += found.work;
-        if (!found.found) {
-            break;
-        }
-        memcpy(choices, found.choices, s->problem.access_count);
-        assemble_choices(s, choices, placed);
-    }
-    s->problem.arena_limit = capacity;
+    struct search_options options = {
+        .start = start,
+        .baselines = baselines,
+        .work_limit = SEARCH_WORK,
+        .seed = round,
+        .stop = s->options->stop,
+        .progress = on_incumbent,
+        .progress_ctx = s,
+    };
+    search_run(&s->problem, relaxed, &options, s->region, found);
+    s->report->search_work += found->work;
+    s->report->candidate_count = found->candidate_count;
 }
 
 static enum atp_status search_until_placed(struct solver *s, const struct relax_solution *relaxed,
                                            const struct baseline_list *baselines,
                                            struct atp_error *err)
 {
-    struct assemble_result placed = {0};
-    struct search_result found;
-    struct search_options options = {
-        .baselines = baselines,
-        .work_limit = s->effort * SEARCH_WORK,
-        .stop = s->options->stop,
-        .progress = on_incumbent,
-        .progress_ctx = s,
-    };
-    search_run(&s->problem, relaxed, &options, s->region, &found);
-    s->report->search_work += found.work;
-    s->report->candidate_count = found.candidate_count;
-    if (!found.found) {
-        return refuse_search(s, &found, err);
+    struct settle_result best = {0};
+    struct selection at = selection_create(&s->problem, s->region);
+    struct selection trial = selection_create(&s->problem, s->region);
+    for (uint32_t round = 0; round < s->effort; round++) {
+        struct search_result found;
+        struct settle_result settled;
+        struct atp_plan plan;
+        if (round > 0 && (is_stopped(s) || best.iteration_ns <= relaxed->bound_ns)) {
+            break;
+        }
+        search_once(s, relaxed, baselines, round, round > 0 ? &at : NULL, &found);
+        if (!found.found) {
+            return refuse_search(s, &found, err);
+        }
+        selection_copy(&s->problem, &found.selection, &at);
+        if (round > 0 && found.iteration_ns >= best.iteration_ns) {
+            continue;
+        }
+        selection_copy(&s->problem, &at, &trial);
+        place_selection(s, relaxed, &trial, &plan, &settled);
+        if (!best.placed.fits ||
+            (settled.placed.fits && settled.iteration_ns < best.iteration_ns)) {
+            best = settled;
+            *s->plan = plan;
+        }
     }
-    assemble_choices(s, found.choices, &placed);
-    search_lower(s, relaxed, found.choices, &placed);
-    if (!placed.fits) {
-        struct refit_options refit_options = {20000, s->options->stop};
-        refit(&s->problem, found.choices, &refit_options, s->region, s->plan, &placed);
-    }
-    if (!placed.fits) {
+    if (!best.placed.fits) {
         return atp_fail(err, ATP_ERR_INFEASIBLE,
                         "a plan fits in sum, but its tensors could not be placed: %" PRIu64
                         " bytes are needed, %" PRIu64 " are there, host copies take %" PRIu64
                         "; raise the budget a little",
-                        placed.arena_bytes, s->problem.arena_capacity, placed.host_arena_bytes);
+                        best.placed.arena_bytes, s->problem.arena_capacity,
+                        best.placed.host_arena_bytes);
     }
     return ATP_OK;
 }

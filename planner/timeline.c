@@ -15,6 +15,9 @@
 
 #include <string.h>
 
+/* Copies may take longer by this part before an early wait for them stalls. */
+#define SPARE_SHARE 8
+
 enum copy_state { COPY_NONE, COPY_READY, COPY_ISSUED, COPY_DONE };
 
 /* The forward pass. */
@@ -312,9 +315,24 @@ static bool issue_restore(struct player *p, uint32_t r, bool no_stall)
     return true;
 }
 
+/* Releases what was copied a while ago: waits for it cost nothing, even when copies are a little
+ * slower than foretold, and short lives are easier to place. */
+static void release_done(struct player *p)
+{
+    struct schedule *s = p->s;
+    for (uint32_t r = find_releasable(p); r != ATP_NONE; r = find_releasable(p)) {
+        int64_t spare = s->copy_out_ns[s->sequence.residences[r].tensor] / SPARE_SHARE;
+        if (s->evicted_ns[r] + spare > p->now) {
+            break;
+        }
+        wait_evicted(p, r);
+    }
+}
+
 static void issue_copies(struct player *p)
 {
     struct schedule *s = p->s;
+    release_done(p);
     int64_t horizon = p->now + op_ns(s, p->op);
     while (p->heap_count > 0 && p->out_free < horizon) {
         issue_evict(p);

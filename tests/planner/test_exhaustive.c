@@ -99,10 +99,10 @@ struct trial {
 };
 
 /* False when the schedule misses something or does not fit. */
-static bool fits(struct trial *trial, const uint8_t *choices, const struct sequence **out_sequence,
-                 const struct timeline **out_timeline)
+static bool fits(struct trial *trial, const struct selection *selection,
+                 const struct sequence **out_sequence, const struct timeline **out_timeline)
 {
-    const struct sequence *sequence = schedule_sequence(trial->schedule, choices);
+    const struct sequence *sequence = schedule_sequence(trial->schedule, selection);
     if (sequence->missing_tensor != ATP_NONE || sequence->too_long) {
         return false;
     }
@@ -142,9 +142,9 @@ static void judge(struct trial *trial, const struct sequence *sequence,
 
 static void try_all(struct trial *trial)
 {
-    uint8_t *choices = REGION_NEW(trial->region, uint8_t, trial->problem->access_count);
+    struct selection selection = selection_create(trial->problem, trial->region);
     uint32_t stride = trial->gaps.vector_count / ASSEMBLED_MAX + 1;
-    candidates_default(trial->problem, choices);
+    candidates_default(trial->problem, selection.choices);
     trial->best_ns = INT64_MAX;
     for (uint32_t v = 0; v < trial->gaps.vector_count; v++) {
         const struct sequence *sequence = NULL;
@@ -152,9 +152,9 @@ static void try_all(struct trial *trial)
         (void)snprintf(trial->where, sizeof(trial->where),
                        "seed %" PRIu64 ", budget %" PRIu64 ", vector %" PRIu32, trial->seed,
                        trial->budget_bytes, v);
-        set_vector(&trial->gaps, v, choices);
+        set_vector(&trial->gaps, v, selection.choices);
         trial->tally->vectors++;
-        if (!fits(trial, choices, &sequence, &timeline)) {
+        if (!fits(trial, &selection, &sequence, &timeline)) {
             continue;
         }
         trial->tally->fitting++;
@@ -201,7 +201,7 @@ static void compare_search(struct trial *trial, const struct relax_solution *rel
     (void)snprintf(trial->where, sizeof(trial->where),
                    "seed %" PRIu64 ", budget %" PRIu64 ", search", trial->seed,
                    trial->budget_bytes);
-    ck_assert_msg(fits(trial, found.choices, &sequence, &timeline), "%s: does not fit",
+    ck_assert_msg(fits(trial, &found.selection, &sequence, &timeline), "%s: does not fit",
                   trial->where);
     ck_assert_int_eq(timeline->iteration_ns, found.iteration_ns);
     ck_assert_msg(found.iteration_ns >= trial->bound_ns, "%s: below the bound", trial->where);

@@ -33,13 +33,13 @@ START_TEST(a_plan_that_can_be_placed_stays_as_it_is)
     planning_begin(&p, b, 500, region);
     planning_choose(&p, 1, 1, CHOICE_SWAP);
     planning_assemble(&p);
-    uint8_t *choices = REGION_NEW(region, uint8_t, p.problem.access_count);
-    memcpy(choices, p.choices, p.problem.access_count);
+    struct selection selection = selection_create(&p.problem, region);
+    selection_copy(&p.problem, &p.selection, &selection);
     int64_t iteration_ns = p.timeline->iteration_ns;
-    refit(&p.problem, p.choices, &(struct refit_options){.place_work = PLACE_WORK}, region, &p.plan,
-          &p.result);
+    (void)refit(&p.problem, &p.selection, &(struct refit_options){.place_work = PLACE_WORK}, region,
+                &p.plan, &p.result);
     ck_assert(p.result.fits);
-    ck_assert_mem_eq(p.choices, choices, p.problem.access_count);
+    ck_assert_mem_eq(p.selection.choices, selection.choices, p.problem.access_count);
     assert_judges_accept_assembled(&p.plan, &b->profile.clock, "refitted");
     ck_assert_int_eq(p.plan.predicted.iteration_ns, iteration_ns);
 }
@@ -80,7 +80,7 @@ static bool make_tight_case(uint64_t seed, struct profile *profile, struct probl
         return false;
     }
     struct schedule *schedule = schedule_create(problem, region);
-    const struct sequence *sequence = schedule_sequence(schedule, found->choices);
+    const struct sequence *sequence = schedule_sequence(schedule, &found->selection);
     const struct timeline *timeline = schedule_timeline(schedule, true);
     assemble(problem, sequence, timeline, PLACE_WORK, region, &plan, &result);
     return !result.fits;
@@ -100,8 +100,8 @@ START_TEST(what_fits_in_sum_can_be_placed_in_the_end)
             char where[40];
             (void)snprintf(where, sizeof(where), "seed %" PRIu64, seed);
             count++;
-            refit(&problem, found.choices, &(struct refit_options){.place_work = PLACE_WORK},
-                  region, &plan, &result);
+            (void)refit(&problem, &found.selection,
+                        &(struct refit_options){.place_work = PLACE_WORK}, region, &plan, &result);
             ck_assert_msg(result.fits, "%s: %" PRIu64 " bytes, %" PRIu64 " are there", where,
                           result.arena_bytes, problem.arena_limit);
             assert_judges_accept_assembled(&plan, &profile.clock, where);
@@ -125,17 +125,17 @@ START_TEST(pinned_tensors_are_not_cut)
         if (make_tight_case(seed, &profile, &problem, &found)) {
             enum profile_pin *pins =
                 REGION_NEW(region, enum profile_pin, profile.model.tensor_count);
-            uint8_t *choices = REGION_NEW(region, uint8_t, problem.access_count);
+            struct selection selection = selection_create(&problem, region);
             struct atp_plan plan;
             struct assemble_result result;
             for (uint32_t t = 0; t < profile.model.tensor_count; t++) {
                 pins[t] = PROFILE_PIN_KEEP;
             }
             profile.pins = pins;
-            memcpy(choices, found.choices, problem.access_count);
-            refit(&problem, choices, &(struct refit_options){.place_work = PLACE_WORK}, region,
-                  &plan, &result);
-            ck_assert_mem_eq(choices, found.choices, problem.access_count);
+            selection_copy(&problem, &found.selection, &selection);
+            (void)refit(&problem, &selection, &(struct refit_options){.place_work = PLACE_WORK},
+                        region, &plan, &result);
+            ck_assert_mem_eq(selection.choices, found.selection.choices, problem.access_count);
             count++;
         }
         region_reset(region, mark);

@@ -321,10 +321,10 @@ END_TEST
 START_TEST(gives_up_on_reruns_without_end)
 {
     begin_chain(30);
-    memset(p.choices, CHOICE_RECOMPUTE | CHOICE_AGAIN, p.problem.access_count);
+    memset(p.selection.choices, CHOICE_RECOMPUTE | CHOICE_AGAIN, p.problem.access_count);
     planning_sequence(&p);
     ck_assert(p.sequence->too_long);
-    memset(p.choices, CHOICE_RECOMPUTE, p.problem.access_count);
+    memset(p.selection.choices, CHOICE_RECOMPUTE, p.problem.access_count);
     planning_assemble(&p);
 }
 END_TEST

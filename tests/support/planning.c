@@ -19,7 +19,7 @@ void planning_begin(struct planning *planning, struct profile_builder *builder,
                                 &err) == ATP_OK,
                   "%s", err.text);
     planning->schedule = schedule_create(&planning->problem, region);
-    planning->choices = REGION_NEW(region, uint8_t, planning->problem.access_count);
+    planning->selection = selection_create(&planning->problem, region);
 }
 
 void planning_choose(struct planning *planning, uint32_t tensor, uint32_t step, uint8_t choice)
@@ -27,7 +27,7 @@ void planning_choose(struct planning *planning, uint32_t tensor, uint32_t step, 
     const struct problem *problem = &planning->problem;
     for (uint32_t a = problem->first_access[tensor]; a < problem->first_access[tensor + 1]; a++) {
         if (problem->accesses[a].step == step) {
-            planning->choices[a] = choice;
+            planning->selection.choices[a] = choice;
             return;
         }
     }
@@ -36,7 +36,7 @@ void planning_choose(struct planning *planning, uint32_t tensor, uint32_t step, 
 
 void planning_sequence(struct planning *planning)
 {
-    planning->sequence = schedule_sequence(planning->schedule, planning->choices);
+    planning->sequence = schedule_sequence(planning->schedule, &planning->selection);
 }
 
 void planning_run(struct planning *planning)

@@ -21,7 +21,7 @@ struct planning {
     uint64_t budget_bytes;
     struct problem problem;
     struct schedule *schedule;
-    uint8_t *choices; /* CHOICE_KEEP at first */
+    struct selection selection; /* CHOICE_KEEP at first */
     const struct sequence *sequence;
     const struct timeline *timeline;
     struct atp_plan plan;
