@@ -65,12 +65,35 @@ static void price_copies(struct schedule *s, struct region *region)
     s->copy_in_ns = in;
 }
 
+static void pack_uses(struct schedule *s, struct region *region)
+{
+    const struct problem *problem = s->problem;
+    uint32_t count = problem->step_first[problem->model->step_count];
+    struct use *uses = REGION_NEW(region, struct use, count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t id = problem->step_accesses[i];
+        const struct access *access = &problem->accesses[id];
+        uses[i] = (struct use){
+            .access = id,
+            .tensor = access->tensor,
+            .version = access->version,
+            .read_version = access->read_version,
+            .bytes = problem->tensor_bytes[access->tensor],
+            .writes = access->writes,
+            .needs = access->reads || access->version > 1,
+        };
+    }
+    s->uses = uses;
+}
+
 struct schedule *schedule_create(const struct problem *problem, struct region *region)
 {
     struct schedule *s = REGION_NEW(region, struct schedule, 1);
     uint32_t ops = OPS_PER_STEP * problem->model->step_count + 1;
     uint32_t residences = OPS_PER_STEP * problem->access_count + 1;
     s->problem = problem;
+    s->rerun_limit_ns = INT64_MAX;
+    pack_uses(s, region);
     find_writers(s, region);
     price_copies(s, region);
     s->op_capacity = ops;
@@ -133,6 +156,11 @@ const struct timeline *schedule_timeline(struct schedule *schedule, bool with_ac
 {
     timeline_build(schedule, with_actions);
     return &schedule->timeline;
+}
+
+void schedule_limit_reruns(struct schedule *schedule, int64_t limit_ns)
+{
+    schedule->rerun_limit_ns = limit_ns;
 }
 
 void schedule_set_serial(struct schedule *schedule)

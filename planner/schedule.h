@@ -73,7 +73,7 @@ struct sequence {
     uint64_t excess_sum;   /* over all ops, in units of bytes: how far from fitting */
     uint32_t excess_op;    /* where the largest is; ATP_NONE when it fits */
     uint32_t missing_tensor; /* a rerun needs a version of it that cannot be made; ATP_NONE: none */
-    bool too_long;           /* given up: reruns of reruns without end */
+    bool too_long;           /* given up: reruns of reruns without end, or beyond the limit */
 };
 
 enum action_kind {
@@ -117,6 +117,10 @@ const struct sequence *schedule_press(struct schedule *schedule, const struct pr
 /* Of the last sequence, which must miss nothing. Where it does not fit, the limit is raised to what
  * it needs: the time then says what it would take with that much memory. */
 const struct timeline *schedule_timeline(struct schedule *schedule, bool with_actions);
+
+/* Sequences that rerun for more than `limit_ns` are given up as too long from now on. None at
+ * first. */
+void schedule_limit_reruns(struct schedule *schedule, int64_t limit_ns);
 
 /* From now on no copy lies in the way of another tensor: what has left is gone before the next op
  * brings anything in, and nothing comes in before its op. Slow, and the easiest to place. */

@@ -20,8 +20,17 @@ struct tensor_state {
     uint32_t lazy_index;   /* in schedule.lazy; ATP_NONE: not there */
 };
 
+/* An access, packed for the walk over the steps. */
+struct use {
+    uint32_t access, tensor;
+    uint32_t version, read_version;
+    uint64_t bytes;
+    bool writes, needs; /* needs read_version in place */
+};
+
 struct schedule {
     const struct problem *problem;
+    const struct use *uses; /* of step s: [problem->step_first[s], problem->step_first[s + 1]) */
     const uint32_t
         *first_writer; /* per tensor: writer_steps[first_writer[t] + v - 1] leaves version v */
     const uint32_t *writer_steps;
@@ -36,6 +45,7 @@ struct schedule {
     uint32_t *touched; /* tensors that reruns for the step at hand brought onto the device */
     uint32_t touched_count;
     uint32_t depth;
+    int64_t rerun_limit_ns; /* more is given up as too long */
     bool *copy_used; /* per residence: its host copy is restored */
 
     /* lazy gaps */

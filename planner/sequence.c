@@ -101,32 +101,36 @@ static void note_touched(struct schedule *s, uint32_t tensor)
 
 static void mark_needs(struct schedule *s, uint32_t step, uint32_t change)
 {
-    const struct problem *problem = s->problem;
-    for (uint32_t i = problem->step_first[step]; i < problem->step_first[step + 1]; i++) {
-        s->state[problem->accesses[problem->step_accesses[i]].tensor].needs += change;
+    const uint32_t *first = &s->problem->step_first[step];
+    for (const struct use *use = &s->uses[first[0]]; use < &s->uses[first[1]]; use++) {
+        s->state[use->tensor].needs += change;
     }
 }
 
 /* What the step writes and is not there yet, and its workspace, must fit beside all else. */
 static void make_room(struct schedule *s, uint32_t step)
 {
-    const struct problem *problem = s->problem;
-    uint64_t bytes = problem->workspace_bytes[step];
-    for (uint32_t i = problem->step_first[step]; i < problem->step_first[step + 1]; i++) {
-        uint32_t tensor = problem->accesses[problem->step_accesses[i]].tensor;
-        bytes += s->state[tensor].open == ATP_NONE ? problem->tensor_bytes[tensor] : 0;
+    const uint32_t *first = &s->problem->step_first[step];
+    uint64_t bytes = s->problem->workspace_bytes[step];
+    uint64_t limit = problem_step_limit(s->problem, step);
+    for (const struct use *use = &s->uses[first[0]]; use < &s->uses[first[1]]; use++) {
+        bytes += s->state[use->tensor].open == ATP_NONE ? use->bytes : 0;
     }
-    mark_needs(s, step, 1);
-    pressure_relieve(s, bytes, problem_step_limit(problem, step));
-    mark_needs(s, step, UINT32_MAX);
+    if (s->open_bytes + bytes > limit) {
+        mark_needs(s, step, 1);
+        pressure_relieve(s, bytes, limit);
+        mark_needs(s, step, UINT32_MAX);
+    }
 }
 
 /* Appends an op whose inputs are present, and lets it use its tensors. */
 static bool append_op(struct schedule *s, uint32_t step, bool is_rerun)
 {
-    const struct problem *problem = s->problem;
     struct sequence *sequence = &s->sequence;
-    if (sequence->op_count == s->op_capacity) {
+    if (is_rerun) {
+        sequence->rerun_ns += s->problem->profile->clock.step_ns[step];
+    }
+    if (sequence->op_count == s->op_capacity || sequence->rerun_ns > s->rerun_limit_ns) {
         sequence->too_long = true;
         return false;
     }
@@ -135,11 +139,11 @@ static bool append_op(struct schedule *s, uint32_t step, bool is_rerun)
     }
     uint32_t op = sequence->op_count++;
     sequence->ops[op] = (struct op){step, is_rerun};
-    for (uint32_t i = problem->step_first[step]; i < problem->step_first[step + 1]; i++) {
-        const struct access *access = &problem->accesses[problem->step_accesses[i]];
-        struct tensor_state *state = &s->state[access->tensor];
+    const uint32_t *first = &s->problem->step_first[step];
+    for (const struct use *use = &s->uses[first[0]]; use < &s->uses[first[1]]; use++) {
+        struct tensor_state *state = &s->state[use->tensor];
         if (state->open == ATP_NONE &&
-            open_residence(s, access->tensor, false, ATP_NONE) == ATP_NONE) {
+            open_residence(s, use->tensor, false, ATP_NONE) == ATP_NONE) {
             return false;
         }
         struct residence *residence = &sequence->residences[state->open];
@@ -147,64 +151,59 @@ static bool append_op(struct schedule *s, uint32_t step, bool is_rerun)
             residence->first_op = residence->ready_op = op;
         }
         residence->last_op = op;
-        if (access->writes) {
+        if (use->writes) {
             residence->ready_op = op;
-            state->version = access->version;
+            state->version = use->version;
         }
         residence->version = state->version;
         if (is_rerun) {
-            note_touched(s, access->tensor);
+            note_touched(s, use->tensor);
         }
     }
     return true;
 }
 
-static bool needs_version(const struct access *access)
+static bool is_present(const struct schedule *s, const struct use *use)
 {
-    return access->reads || access->version > 1;
+    const struct tensor_state *state = &s->state[use->tensor];
+    return !use->needs || (state->open != ATP_NONE && state->version == use->read_version);
 }
 
-static bool is_present(const struct schedule *s, const struct access *access)
+/* The first use of the step that is not ready, from `use` on; NULL: all are. */
+static const struct use *find_absent(const struct schedule *s, const struct use *use, uint32_t step)
 {
-    const struct tensor_state *state = &s->state[access->tensor];
-    return !needs_version(access) ||
-           (state->open != ATP_NONE && state->version == access->read_version);
+    const struct use *end = &s->uses[s->problem->step_first[step + 1]];
+    while (use < end && is_present(s, use)) {
+        use++;
+    }
+    return use < end ? use : NULL;
 }
 
 /* Making one input may overwrite the storage of another (in-place chains), so the inputs are looked
  * at again. */
 static bool make_inputs(struct schedule *s, uint32_t step)
 {
-    const struct problem *problem = s->problem;
+    const struct use *first = &s->uses[s->problem->step_first[step]], *absent;
     for (uint32_t round = 0; round < 3; round++) {
-        bool all_present = true;
-        for (uint32_t i = problem->step_first[step]; i < problem->step_first[step + 1]; i++) {
-            const struct access *access = &problem->accesses[problem->step_accesses[i]];
-            if (!is_present(s, access)) {
-                all_present = false;
-                if (!ensure(s, access->tensor, access->read_version)) {
-                    return false;
-                }
+        for (absent = find_absent(s, first, step); absent != NULL;
+             absent = find_absent(s, absent + 1, step)) {
+            if (!ensure(s, absent->tensor, absent->read_version)) {
+                return false;
             }
         }
-        if (all_present) {
+        absent = find_absent(s, first, step);
+        if (absent == NULL) {
             return true;
         }
     }
-    for (uint32_t i = problem->step_first[step]; i < problem->step_first[step + 1]; i++) {
-        const struct access *access = &problem->accesses[problem->step_accesses[i]];
-        if (!is_present(s, access)) {
-            s->sequence.missing_tensor = access->tensor;
-            return false;
-        }
-    }
-    return true;
+    s->sequence.missing_tensor = absent->tensor;
+    return false;
 }
 
 static bool ensure_inputs(struct schedule *s, uint32_t step)
 {
-    if (s->weights == NULL) {
-        return make_inputs(s, step);
+    if (find_absent(s, &s->uses[s->problem->step_first[step]], step) == NULL) {
+        return true;
     }
     mark_needs(s, step, 1);
     bool done = make_inputs(s, step);
@@ -310,19 +309,17 @@ static void apply_choice(struct schedule *s, uint32_t tensor, uint32_t gap, bool
 
 static bool run_step(struct schedule *s, uint32_t step)
 {
-    const struct problem *problem = s->problem;
+    const uint32_t *first = &s->problem->step_first[step];
     s->touched_count = 0;
     s->at_step = step;
     if (!ensure_inputs(s, step) || !append_op(s, step, false)) {
         return false;
     }
-    for (uint32_t i = problem->step_first[step]; i < problem->step_first[step + 1]; i++) {
-        uint32_t id = problem->step_accesses[i];
-        uint32_t tensor = problem->accesses[id].tensor;
-        s->state[tensor].gap = id;
-        s->state[tensor].touched = false;
-        leave_lazy(s, tensor);
-        apply_choice(s, tensor, id, false);
+    for (const struct use *use = &s->uses[first[0]]; use < &s->uses[first[1]]; use++) {
+        s->state[use->tensor].gap = use->access;
+        s->state[use->tensor].touched = false;
+        leave_lazy(s, use->tensor);
+        apply_choice(s, use->tensor, use->access, false);
     }
     for (uint32_t i = 0; i < s->touched_count; i++) {
         uint32_t tensor = s->touched[i];
@@ -391,8 +388,6 @@ static void finish(struct schedule *s)
         memory[op] = running;
         if (step != ATP_NONE) {
             memory[op] += problem->workspace_bytes[step];
-            sequence->rerun_ns +=
-                sequence->ops[op].is_rerun ? problem->profile->clock.step_ns[step] : 0;
         }
         uint64_t limit = problem_step_limit(problem, step);
         if (memory[op] > limit) {

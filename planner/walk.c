@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#define RERUNS_MAX 9e18
 /* Parts of the work limit; some sqrt(2 * this) selections are offered in vain at most. */
 #define ACCEPT_SPACING 512U
 /* In the end, what does not fit must go. */
@@ -150,7 +151,10 @@ static struct score score_of(const struct walk *w, double ns, double price, bool
 struct score walk_judge(struct walk *w, double ceiling)
 {
     const struct score none = {HUGE_VAL, HUGE_VAL, HUGE_VAL, false};
+    double spare = ceiling - (double)w->problem->compute_ns;
+    schedule_limit_reruns(w->schedule, spare < RERUNS_MAX ? (int64_t)spare : INT64_MAX);
     const struct sequence *sequence = schedule_sequence(w->schedule, &w->selection);
+    schedule_limit_reruns(w->schedule, INT64_MAX);
     w->result->work += sequence->work;
     if (sequence->missing_tensor != ATP_NONE || sequence->too_long) {
         if (!w->result->found) {
