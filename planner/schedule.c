@@ -28,6 +28,7 @@ void selection_copy(const struct problem *problem, const struct selection *from,
 {
     memcpy(to->choices, from->choices, problem->access_count * sizeof(*to->choices));
     memcpy(to->weights, from->weights, problem->access_count * sizeof(*to->weights));
+    to->latest_first = from->latest_first;
 }
 
 static void find_writers(struct schedule *s, struct region *region)

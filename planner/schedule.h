@@ -26,12 +26,14 @@ enum choice {
     CHOICE_KEEP,
     CHOICE_SWAP,
     CHOICE_RECOMPUTE,
-    /* Flag on SWAP and RECOMPUTE: when a rerun needed the tensor within the gap, drop it again
-       after that. */
-    CHOICE_AGAIN = 4,
     /* Flag on SWAP and RECOMPUTE: keep it until memory is short, then drop it in this way, and
        again whenever it is short again. Who goes first is settled by weight (pressure.h). */
-    CHOICE_LAZY = 8
+    CHOICE_LAZY = 4,
+    /* Flags: when reruns for a step needed the tensor within the gap, drop it after the first, the
+       second, ... such step. The last of the bits stands for all later ones too. */
+    CHOICE_AGAIN_FIRST = 8,
+    CHOICE_AGAIN_LAST = 128,
+    CHOICE_AGAIN = 0xf8 /* after each */
 };
 #define CHOICE_KIND(choice) ((choice)&3)
 
@@ -39,6 +41,9 @@ enum choice {
 struct selection {
     uint8_t *choices;
     float *weights; /* of lazy gaps: what dropping costs, in nanoseconds; NULL: no gap is lazy */
+    /* Of several tensors that a rerun misses, the one that was written last is made first; else in
+     * the order of the step's reads. */
+    bool latest_first;
 };
 
 struct selection selection_create(const struct problem *problem, struct region *region);

@@ -8,6 +8,8 @@
 #include "pressure.h"
 #include "schedule.h"
 
+#define TOUCHES_MAX 4U /* the last AGAIN flag */
+
 struct tensor_state {
     uint32_t open;         /* residence on the device; ATP_NONE: not there */
     uint32_t version;      /* of the open residence's contents */
@@ -15,6 +17,7 @@ struct tensor_state {
     uint32_t copy_version; /* of that host copy */
     uint32_t gap;          /* the access behind which it is now; ATP_NONE: before its first */
     bool touched;          /* by a rerun for the step at hand */
+    uint8_t touches;       /* steps whose reruns used it within the gap; stops at TOUCHES_MAX */
     bool is_counted;       /* open, and part of open_bytes */
     uint32_t needs;        /* by ops that are being made ready */
     uint32_t lazy_index;   /* in schedule.lazy; ATP_NONE: not there */
@@ -46,9 +49,10 @@ struct schedule {
     uint32_t touched_count;
     uint32_t depth;
     int64_t rerun_limit_ns; /* more is given up as too long */
-    bool *copy_used; /* per residence: its host copy is restored */
+    bool *copy_used;        /* per residence: its host copy is restored */
 
     /* lazy gaps */
+    bool latest_first;
     const float *weights;            /* NULL: no gap is lazy */
     const struct pressure *pressure; /* sets kinds and weights while it walks; NULL: they are set */
     struct selection *pressed;       /* where to */

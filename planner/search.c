@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#define PRESSED_COUNT 3U /* starts made under pressure that are walked from */
+#define PRESSED_COUNT 2U /* starts made under pressure that are walked from */
 
 struct search {
     struct walk walk;
@@ -102,8 +102,8 @@ static void press(struct search *s, uint64_t work_end)
 {
     static const double swap_prices[] = {0.5, 0.1, 2, 0.2, 1, 0.3, 0.7, 0.05, 4, 1.4, 0.03, 10};
     struct walk *w = &s->walk;
-    for (uint32_t i = 0; i < 2 * sizeof(swap_prices) / sizeof(swap_prices[0]); i++) {
-        struct pressure pressure = {.swap_price = swap_prices[i / 2]};
+    for (uint32_t i = 0; i < 4 * sizeof(swap_prices) / sizeof(swap_prices[0]); i++) {
+        struct pressure pressure = {.swap_price = swap_prices[i / 4]};
         if (walk_is_over(w) || w->result->work > work_end) {
             return;
         }
@@ -116,6 +116,7 @@ static void press(struct search *s, uint64_t work_end)
         for (uint32_t c = 0; c < w->candidate_count; c++) {
             w->selection.choices[w->candidates[c]] = CHOICE_LAZY;
         }
+        w->selection.latest_first = i % 4 >= 2;
         const struct sequence *sequence = schedule_press(w->schedule, &pressure, &w->selection);
         w->result->work += sequence->work;
         note_pressed(s, walk_judge(w, HUGE_VAL).cost);
@@ -126,7 +127,7 @@ static void press(struct search *s, uint64_t work_end)
 
 /* Where each begins, its share of the work, its first temperature as a share of the compute
  * time. Short ones come first, so that a search that is stopped early has something good. */
-enum leg_start { LEG_RELAXED, LEG_SWAP, LEG_RECOMPUTE, LEG_SEGMENTS, LEG_PRESSED, LEG_BEST };
+enum leg_start { LEG_RELAXED, LEG_SEGMENTS, LEG_PRESSED, LEG_BEST };
 
 struct leg {
     enum leg_start start;
@@ -135,36 +136,35 @@ struct leg {
 };
 
 static const struct leg legs[] = {
-    {LEG_RELAXED, 0, 0.02, 2e-3},  {LEG_PRESSED, 0, 0.15, 3e-3},   {LEG_SWAP, 0, 0.04, 1e-2},
-    {LEG_SEGMENTS, 0, 0.06, 5e-3}, {LEG_RECOMPUTE, 0, 0.05, 2e-2}, {LEG_PRESSED, 1, 0.10, 5e-3},
-    {LEG_BEST, 0, 0.18, 1e-2},     {LEG_RELAXED, 0, 0.20, 2e-2},   {LEG_BEST, 0, 0.20, 5e-3},
+    {LEG_RELAXED, 0, 0.02, 3e-4}, {LEG_PRESSED, 0, 0.18, 3e-4}, {LEG_SEGMENTS, 0, 0.08, 5e-4},
+    {LEG_PRESSED, 1, 0.12, 5e-4}, {LEG_RELAXED, 0, 0.25, 2e-3}, {LEG_BEST, 0, 0.15, 1e-3},
+    {LEG_BEST, 0, 0.20, 3e-4},
 };
 #define LEG_COUNT   (sizeof(legs) / sizeof(legs[0]))
 #define RESUMED_HOT 5e-3
 /* Of the work; what is left is for the descent. */
 #define PRESS_SHARE           0.08
 #define LEGS_SHARE            0.87
-#define COLD                  1e-5
-#define WORK_PER_GAP_AND_STEP UINT64_C(3000)
+#define COLD                  3e-5
+#define WORK_PER_GAP_AND_STEP UINT64_C(10000)
 #define PAIR_GAPS_MAX         20U
+/* Shares of the relaxation from here on are a decision. */
+#define DECIDED           0.98
+#define UNDECIDED_TICKETS 9U
 
 static void begin_leg(struct search *s, const struct leg *leg)
 {
-    static const enum start_kind kinds[] = {
-        [LEG_RELAXED] = START_RELAXED, [LEG_SWAP] = START_SWAP, [LEG_RECOMPUTE] = START_RECOMPUTE};
     struct walk *w = &s->walk;
-    if (leg->start == LEG_BEST && w->result->fit_ns > 0) {
+    if (leg->start == LEG_RELAXED) {
+        struct start from = {.kind = s->relaxed != NULL ? START_RELAXED : START_KEEP,
+                             .relaxed = s->relaxed};
+        (void)begin_from(s, &from);
+    } else if (leg->start == LEG_BEST && w->result->fit_ns > 0) {
         selection_copy(w->problem, &w->result->fit, &w->selection);
     } else if (leg->start == LEG_PRESSED && s->pressed_cost[leg->rank] < HUGE_VAL) {
         selection_copy(w->problem, &s->pressed[leg->rank], &w->selection);
-    } else if (leg->start == LEG_BEST || leg->start == LEG_SEGMENTS || leg->start == LEG_PRESSED) {
-        begin_from_segments(s);
     } else {
-        struct start from = {.kind = kinds[leg->start], .relaxed = s->relaxed};
-        if (from.kind == START_RELAXED && s->relaxed == NULL) {
-            from.kind = START_KEEP;
-        }
-        (void)begin_from(s, &from);
+        begin_from_segments(s);
     }
 }
 
@@ -229,6 +229,23 @@ static void search_from_starts(struct search *s, struct region *region)
     walk_legs(s, (uint64_t)(LEGS_SHARE * (double)work));
 }
 
+/* Where the relaxation is undecided, looking again and again pays most. */
+static void hand_out_tickets(struct walk *w, const struct relax_solution *relaxed,
+                             struct region *region)
+{
+    w->tickets = REGION_NEW(region, uint32_t, (size_t)w->candidate_count * UNDECIDED_TICKETS);
+    for (uint32_t i = 0; i < w->candidate_count; i++) {
+        uint32_t a = w->candidates[i], count = 1;
+        if (relaxed != NULL && relaxed->keep[a] < DECIDED && relaxed->swap[a] < DECIDED &&
+            relaxed->recompute[a] < DECIDED) {
+            count = UNDECIDED_TICKETS;
+        }
+        for (uint32_t k = 0; k < count; k++) {
+            w->tickets[w->ticket_count++] = a;
+        }
+    }
+}
+
 void search_run(const struct problem *problem, const struct relax_solution *relaxed,
                 const struct search_options *options, struct region *region,
                 struct search_result *out_result)
@@ -245,6 +262,7 @@ void search_run(const struct problem *problem, const struct relax_solution *rela
         (void)walk_judge(w, HUGE_VAL);
         return;
     }
+    hand_out_tickets(w, relaxed, region);
     if (options->start != NULL) {
         const double compute = (double)problem->compute_ns;
         selection_copy(problem, options->start, &w->selection);

@@ -169,31 +169,48 @@ static bool is_present(const struct schedule *s, const struct use *use)
     return !use->needs || (state->open != ATP_NONE && state->version == use->read_version);
 }
 
-/* The first use of the step that is not ready, from `use` on; NULL: all are. */
+/* The step that makes the version that a use needs; ATP_NONE: none does, it is an input. */
+static uint32_t writer_of(const struct schedule *s, const struct use *use)
+{
+    return use->read_version == 0
+               ? ATP_NONE
+               : s->writer_steps[s->first_writer[use->tensor] + use->read_version - 1];
+}
+
+/* The use of the step that is to be made ready next; NULL: all are ready. Walking on from `use`,
+ * or, latest first, always among all. */
 static const struct use *find_absent(const struct schedule *s, const struct use *use, uint32_t step)
 {
-    const struct use *end = &s->uses[s->problem->step_first[step + 1]];
-    while (use < end && is_present(s, use)) {
-        use++;
+    const struct use *end = &s->uses[s->problem->step_first[step + 1]], *latest = NULL;
+    for (; use < end; use++) {
+        if (is_present(s, use)) {
+            continue;
+        }
+        if (!s->latest_first) {
+            return use;
+        }
+        if (latest == NULL || writer_of(s, use) > writer_of(s, latest)) {
+            latest = use;
+        }
     }
-    return use < end ? use : NULL;
+    return latest;
 }
 
 /* Making one input may overwrite the storage of another (in-place chains), so the inputs are looked
  * at again. */
 static bool make_inputs(struct schedule *s, uint32_t step)
 {
-    const struct use *first = &s->uses[s->problem->step_first[step]], *absent;
-    for (uint32_t round = 0; round < 3; round++) {
-        for (absent = find_absent(s, first, step); absent != NULL;
-             absent = find_absent(s, absent + 1, step)) {
-            if (!ensure(s, absent->tensor, absent->read_version)) {
-                return false;
-            }
-        }
-        absent = find_absent(s, first, step);
+    const uint32_t *first = &s->problem->step_first[step];
+    const struct use *absent = NULL;
+    for (uint32_t made = 0; made <= 3 * (first[1] - first[0]); made++) {
+        bool goes_on = absent != NULL && !s->latest_first;
+        absent = goes_on ? find_absent(s, absent + 1, step) : NULL;
+        absent = absent == NULL ? find_absent(s, &s->uses[first[0]], step) : absent;
         if (absent == NULL) {
             return true;
+        }
+        if (!ensure(s, absent->tensor, absent->read_version)) {
+            return false;
         }
     }
     s->sequence.missing_tensor = absent->tensor;
@@ -295,7 +312,10 @@ static void apply_choice(struct schedule *s, uint32_t tensor, uint32_t gap, bool
         bool is_right = version == access->version;
         /* An older version is what the later writers rerun on. */
         bool is_start = version < access->version && kind == CHOICE_KEEP;
-        bool is_held = access->has_next ? !(choice & CHOICE_AGAIN) : kind == CHOICE_KEEP;
+        struct tensor_state *state = &s->state[tensor];
+        bool is_dropped = (choice & (CHOICE_AGAIN_FIRST << state->touches)) != 0;
+        bool is_held = !is_dropped && (access->has_next || kind == CHOICE_KEEP);
+        state->touches = (uint8_t)(state->touches + (state->touches < TOUCHES_MAX));
         if ((is_right || is_start) && is_held) {
             return;
         }
@@ -318,6 +338,7 @@ static bool run_step(struct schedule *s, uint32_t step)
     for (const struct use *use = &s->uses[first[0]]; use < &s->uses[first[1]]; use++) {
         s->state[use->tensor].gap = use->access;
         s->state[use->tensor].touched = false;
+        s->state[use->tensor].touches = 0;
         leave_lazy(s, use->tensor);
         apply_choice(s, use->tensor, use->access, false);
     }
@@ -406,6 +427,7 @@ void sequence_build(struct schedule *s, const struct selection *selection)
     struct sequence *sequence = &s->sequence;
     s->choices = selection->choices;
     s->weights = selection->weights;
+    s->latest_first = selection->latest_first;
     s->depth = 0;
     s->touched_count = 0;
     s->open_bytes = s->compared = 0;

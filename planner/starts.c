@@ -65,12 +65,6 @@ void starts_fill(const struct problem *problem, const struct start *start,
         case START_KEEP:
             choices[a] = CHOICE_KEEP;
             break;
-        case START_SWAP:
-            choices[a] = problem->accesses[a].has_next ? CHOICE_SWAP : choices[a];
-            break;
-        case START_RECOMPUTE:
-            choices[a] = possible(problem, a, CHOICE_RECOMPUTE);
-            break;
         case START_RELAXED:
             choices[a] = possible(problem, a, largest_share(start->relaxed, a));
             break;

@@ -12,9 +12,7 @@
 
 enum start_kind {
     START_KEEP,
-    START_SWAP,      /* everything that has a next use */
-    START_RECOMPUTE, /* everything that can be, swap the rest */
-    START_RELAXED,   /* the largest share of the relaxation */
+    START_RELAXED, /* the largest share of the relaxation */
     START_SEGMENTS /* checkpoints: the forward pass in segments; what crosses their borders is held,
                       the rest recomputed or, where it cannot be, swapped */
 };

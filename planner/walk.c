@@ -11,7 +11,9 @@
 #include <math.h>
 #include <string.h>
 
-#define RERUNS_MAX 9e18
+#define AGAIN_COUNT 5U /* flags */
+#define RERUNS_MAX  9e18
+#define TRADE_TRIES 16U
 /* Parts of the work limit; some sqrt(2 * this) selections are offered in vain at most. */
 #define ACCEPT_SPACING 512U
 /* In the end, what does not fit must go. */
@@ -68,6 +70,15 @@ static void pin_choices(struct walk *w)
     w->candidate_count = kept;
 }
 
+/* Of memory that is not there: what copying costs, or, where links are so slow that copies never
+ * pay, what many reruns cost. */
+static double price_per_byte(const struct problem *problem)
+{
+    double copies = 4e9 / (double)problem->profile->clock.d2h_bytes_per_second;
+    double reruns = 4 * (double)problem->compute_ns / (double)(problem->peak_bytes + 1);
+    return copies < reruns ? copies : reruns;
+}
+
 void walk_create(const struct problem *problem, const struct search_options *options,
                  struct search_result *result, struct region *region, struct walk *out_walk)
 {
@@ -77,7 +88,7 @@ void walk_create(const struct problem *problem, const struct search_options *opt
         .result = result,
         .schedule = schedule_create(problem, region),
         .selection = selection_create(problem, region),
-        .price_per_byte = 4e9 / (double)problem->profile->clock.d2h_bytes_per_second,
+        .price_per_byte = price_per_byte(problem),
         .price_weight = 1,
         .bound_ns = problem->compute_ns,
         .random = 1 + options->seed,
@@ -218,12 +229,20 @@ static uint8_t random_choice(struct walk *w, uint32_t a)
         choice = (uint8_t)(draw < 4 ? CHOICE_KEEP : draw < 10 ? CHOICE_SWAP : CHOICE_RECOMPUTE);
         if (choice != CHOICE_KEEP && draw % 3 == 0) {
             choice |= CHOICE_LAZY;
-        } else if (choice != CHOICE_KEEP && w->problem->accesses[a].has_next && draw % 6 == 4) {
+        } else if (draw % 6 == 4) {
             choice |= CHOICE_AGAIN;
         }
         choice = possible(w, a, choice);
     } while (choice == old && random_below(w, 4) != 0);
     return choice;
+}
+
+/* Drops it after one more of the reruns in the gap, or one less. */
+static uint8_t random_again(struct walk *w, uint8_t choice)
+{
+    /* The first ones matter most. */
+    uint32_t first = random_below(w, AGAIN_COUNT), second = random_below(w, AGAIN_COUNT);
+    return choice ^ (uint8_t)(CHOICE_AGAIN_FIRST << (first < second ? first : second));
 }
 
 static float random_weight(struct walk *w, float weight)
@@ -232,12 +251,26 @@ static float random_weight(struct walk *w, float weight)
     return (float)((double)weight * exp(3 * exponent));
 }
 
+/* Do both gaps pass over some step? */
+static bool meet(const struct walk *w, uint32_t a, uint32_t b)
+{
+    const struct access *x = &w->problem->accesses[a], *y = &w->problem->accesses[b];
+    uint32_t x_first = x->step == ATP_NONE ? 0 : x->step + 1;
+    uint32_t y_first = y->step == ATP_NONE ? 0 : y->step + 1;
+    uint32_t x_end = x->has_next ? x[1].step : UINT32_MAX;
+    uint32_t y_end = y->has_next ? y[1].step : UINT32_MAX;
+    return x_first < y_end && y_first < x_end;
+}
+
 static void trade_places(struct walk *w, uint32_t a)
 {
     const struct selection *at = &w->selection;
-    uint32_t b = w->candidates[random_below(w, w->candidate_count)];
-    for (uint32_t tries = 0; tries < 8 && at->choices[b] == at->choices[a]; tries++) {
-        b = w->candidates[random_below(w, w->candidate_count)];
+    uint32_t b = w->tickets[random_below(w, w->ticket_count)];
+    for (uint32_t tries = 0; tries < TRADE_TRIES; tries++) {
+        if (at->choices[b] != at->choices[a] && meet(w, a, b)) {
+            break;
+        }
+        b = w->tickets[random_below(w, w->ticket_count)];
     }
     uint8_t choice_a = possible(w, a, at->choices[b]), choice_b = possible(w, b, at->choices[a]);
     set_gap(w, a, choice_a, at->weights[a]);
@@ -248,14 +281,18 @@ static void trade_places(struct walk *w, uint32_t a)
 static void random_move(struct walk *w)
 {
     w->change_count = 0;
-    uint32_t a = w->candidates[random_below(w, w->candidate_count)];
-    uint32_t draw = random_below(w, 8);
-    if (draw < 3) {
+    uint32_t a = w->tickets[random_below(w, w->ticket_count)];
+    uint32_t draw = random_below(w, 32);
+    uint8_t choice = w->selection.choices[a];
+    float weight = w->selection.weights[a];
+    if (draw < 12) {
         trade_places(w, a);
-    } else if (draw < 6 && (w->selection.choices[a] & CHOICE_LAZY) != 0) {
-        set_gap(w, a, w->selection.choices[a], random_weight(w, w->selection.weights[a]));
+    } else if (draw < 15) {
+        set_gap(w, a, random_again(w, choice), weight);
+    } else if (draw < 24 && (choice & CHOICE_LAZY) != 0) {
+        set_gap(w, a, choice, random_weight(w, weight));
     } else {
-        set_gap(w, a, random_choice(w, a), w->selection.weights[a]);
+        set_gap(w, a, random_choice(w, a), weight);
     }
 }
 
@@ -284,6 +321,7 @@ static const uint8_t all_choices[] = {
     CHOICE_KEEP,
     CHOICE_SWAP,
     CHOICE_RECOMPUTE,
+    CHOICE_KEEP | CHOICE_AGAIN,
     CHOICE_RECOMPUTE | CHOICE_AGAIN,
     CHOICE_SWAP | CHOICE_AGAIN,
     CHOICE_RECOMPUTE | CHOICE_LAZY,
@@ -315,10 +353,12 @@ void walk_descend(struct walk *w)
     while (quiet < w->candidate_count && !walk_is_over(w)) {
         uint32_t a = w->candidates[i];
         bool improved = false;
-        for (uint32_t k = 0; k < CHOICE_COUNT; k++) {
-            if (may_choose(w, a, all_choices[k])) {
+        for (uint32_t k = 0; k < CHOICE_COUNT + AGAIN_COUNT; k++) {
+            uint8_t again = (uint8_t)(CHOICE_AGAIN_FIRST << (k - CHOICE_COUNT) % AGAIN_COUNT);
+            uint8_t choice = k < CHOICE_COUNT ? all_choices[k] : w->selection.choices[a] ^ again;
+            if (may_choose(w, a, choice)) {
                 w->change_count = 0;
-                set_gap(w, a, all_choices[k], w->selection.weights[a]);
+                set_gap(w, a, choice, w->selection.weights[a]);
                 improved = accept(w, &at) || improved;
             }
         }

@@ -28,7 +28,9 @@ struct walk {
     struct search_result *result; /* the best so far */
     struct schedule *schedule;
     uint32_t candidate_count;
-    uint32_t *candidates;       /* gaps that may change */
+    uint32_t *candidates; /* gaps that may change */
+    uint32_t ticket_count;
+    uint32_t *tickets;          /* candidates, each as often as random moves should look at it */
     struct selection selection; /* where the walk is */
     double price_per_byte;      /* of what does not fit */
     double price_weight;        /* at this time of the walk; 1 or more */
