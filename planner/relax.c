@@ -41,9 +41,10 @@ static bool is_stopped(const struct relax_options *options)
     return options->stop != NULL && *options->stop != 0;
 }
 
-static void keep_everything(const struct problem *problem, struct region *region,
-                            struct relax_solution *out)
+void relax_trivially(const struct problem *problem, struct region *region,
+                     struct relax_solution *out_solution)
 {
+    struct relax_solution *out = out_solution;
     memset(out, 0, sizeof(*out));
     out->bound_ns = problem->compute_ns;
     out->keep = REGION_NEW(region, double, problem->access_count);
@@ -238,7 +239,7 @@ enum atp_status relax_solve(const struct problem *problem, const struct relax_op
     struct relax_grid grid;
     struct search search = {
         .problem = problem, .options = options, .region = region, .out = out_solution};
-    keep_everything(problem, region, out_solution);
+    relax_trivially(problem, region, out_solution);
     relax_grid_build(problem, MEMORY_ROWS, region, &grid);
     if (grid.count == 0 || is_over(&search)) {
         return ATP_OK;

@@ -38,6 +38,10 @@ struct relax_options {
                                  gives a valid bound */
 };
 
+/* The relaxation that knows nothing: all kept, bounded by the compute time. */
+void relax_trivially(const struct problem *problem, struct region *region,
+                     struct relax_solution *out_solution);
+
 /* Always gives a valid bound (compute_ns if nothing better) and shares (all kept if nothing
  * better). */
 ATP_MUST_USE enum atp_status relax_solve(const struct problem *problem,

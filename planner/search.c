@@ -97,14 +97,15 @@ static void note_pressed(struct search *s, double cost)
     selection_copy(s->walk.problem, &s->walk.selection, &s->pressed[at]);
 }
 
-/* From plans that do nearly everything by swaps to plans that nearly only rerun. */
+/* From plans that do nearly everything by swaps to plans that nearly only rerun. The first is made
+ * even by a search that is stopped: it fits where hardly anything else does. */
 static void press(struct search *s, uint64_t work_end)
 {
     static const double swap_prices[] = {0.5, 0.1, 2, 0.2, 1, 0.3, 0.7, 0.05, 4, 1.4, 0.03, 10};
     struct walk *w = &s->walk;
     for (uint32_t i = 0; i < 4 * sizeof(swap_prices) / sizeof(swap_prices[0]); i++) {
         struct pressure pressure = {.swap_price = swap_prices[i / 4]};
-        if (walk_is_over(w) || w->result->work > work_end) {
+        if (i > 0 && (walk_is_over(w) || w->result->work > work_end)) {
             return;
         }
         if (i % 2 == 1 && s->relaxed != NULL) {
@@ -269,9 +270,6 @@ void search_run(const struct problem *problem, const struct relax_solution *rela
         walk_anneal(w, options->work_limit / 8 * 7, RESUMED_HOT * compute, COLD * compute);
     } else {
         (void)walk_judge(w, HUGE_VAL);
-        if (walk_is_over(w)) {
-            return;
-        }
         search_from_starts(&s, region);
     }
     descend_from_best(w);

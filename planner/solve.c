@@ -21,6 +21,7 @@
 
 /* Counted work of a round, chosen for some ten seconds on one core of 2020. */
 #define SEARCH_WORK         UINT64_C(60000000)
+#define FREE_SEARCH_WORK    UINT64_C(1000000)
 #define SETTLE_WORK         UINT64_C(4000000)
 #define SIMPLEX_WORK        UINT64_C(50000)
 #define PLACE_WORK          UINT64_C(40000)
@@ -192,21 +193,22 @@ static void place_selection(const struct solver *s, const struct relax_solution 
     }
 }
 
-/* One round of search; from `start` on where there is one. */
-static void search_once(struct solver *s, const struct relax_solution *relaxed,
-                        const struct baseline_list *baselines, uint32_t round,
-                        const struct selection *start, struct search_result *found)
+static struct search_options round_options(struct solver *s, const struct baseline_list *baselines)
 {
-    struct search_options options = {
-        .start = start,
+    return (struct search_options){
         .baselines = baselines,
         .work_limit = SEARCH_WORK,
-        .seed = round,
         .stop = s->options->stop,
         .progress = on_incumbent,
         .progress_ctx = s,
     };
-    search_run(&s->problem, relaxed, &options, s->region, found);
+}
+
+/* One round of search. */
+static void search_once(struct solver *s, const struct relax_solution *relaxed,
+                        const struct search_options *options, struct search_result *found)
+{
+    search_run(&s->problem, relaxed, options, s->region, found);
     s->report->search_work += found->work;
     s->report->candidate_count = found->candidate_count;
 }
@@ -225,7 +227,10 @@ static enum atp_status search_until_placed(struct solver *s, const struct relax_
         if (round > 0 && (is_stopped(s) || best.iteration_ns <= relaxed->bound_ns)) {
             break;
         }
-        search_once(s, relaxed, baselines, round, round > 0 ? &at : NULL, &found);
+        struct search_options options = round_options(s, baselines);
+        options.seed = round;
+        options.start = round > 0 ? &at : NULL;
+        search_once(s, relaxed, &options, &found);
         if (!found.found) {
             return refuse_search(s, &found, err);
         }
@@ -250,6 +255,21 @@ static enum atp_status search_until_placed(struct solver *s, const struct relax_
                         best.placed.host_arena_bytes);
     }
     return ATP_OK;
+}
+
+/* A plan that never waits, where a short search comes upon one: it needs no relaxation to prove
+ * that none is faster. */
+static bool find_free_plan(struct solver *s, const struct baseline_list *baselines)
+{
+    struct search_options options = round_options(s, baselines);
+    struct search_result found;
+    struct settle_result settled = {0};
+    options.work_limit = FREE_SEARCH_WORK;
+    search_once(s, NULL, &options, &found);
+    if (found.found && found.iteration_ns == s->problem.compute_ns) {
+        place_selection(s, NULL, &found.selection, s->plan, &settled);
+    }
+    return settled.placed.fits && settled.iteration_ns == s->problem.compute_ns;
 }
 
 /* The judges: nothing leaves that they have not accepted. */
@@ -290,10 +310,13 @@ enum atp_status solve(const struct profile *profile, const struct solve_options 
     *out_report = (struct solve_report){.least_step = ATP_NONE};
     ATP_TRY(build_problem(&s, err));
     out_report->fits_unplanned = s.problem.peak_bytes <= s.problem.arena_limit;
-    ATP_TRY(bound_problem(&s, &relaxed, err));
     struct baseline_list baselines;
     baseline_list_build(&s.problem, region, &baselines);
-    ATP_TRY(search_until_placed(&s, &relaxed, &baselines, err));
+    relax_trivially(&s.problem, region, &relaxed);
+    if (!find_free_plan(&s, &baselines)) {
+        ATP_TRY(bound_problem(&s, &relaxed, err));
+        ATP_TRY(search_until_placed(&s, &relaxed, &baselines, err));
+    }
     out_report->stopped = is_stopped(&s);
     return prove(&s, relaxed.bound_ns, &baselines, err);
 }
