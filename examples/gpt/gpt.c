@@ -2,7 +2,7 @@
  *
  * The network's parameters and data, and the work of its steps.
  *
- * All random numbers, those of dropout too, come from a key and a counter (random.h). So every step
+ * All random numbers, those of dropout too, come from a key and a counter (counter_random.h). So every step
  * may run again, and the ranks of a parallel run draw together what one rank would draw alone.
  */
 #include "gpt.h"
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "random.h"
+#include "counter_random.h"
 #include "table.h"
 
 /* What random numbers are for: part of their key. */
@@ -104,9 +104,11 @@ static bool init_all(struct gpt *gpt)
                                           .gradients = gpt->gradients};
     uint64_t tokens = (uint64_t)gpt->config.batch * gpt->config.context;
     gpt->batch_tokens = (int32_t *)calloc(2 * tokens, sizeof(int32_t));
+    gpt->sums =
+        (float *)calloc(gpt->config.ranks > 1 ? gpt->parameter_count + 1 : 1, sizeof(float));
     return gpt->gradients != NULL && gpt->loss != NULL && gpt->parameters.values != NULL &&
            gpt->parameters.first != NULL && gpt->parameters.second != NULL &&
-           gpt->batch_tokens != NULL && init_parameters(gpt);
+           gpt->batch_tokens != NULL && gpt->sums != NULL && init_parameters(gpt);
 }
 
 bool gpt_init(struct gpt *gpt, const struct gpt_config *config, const char *text,
@@ -130,6 +132,7 @@ void gpt_finish(struct gpt *gpt)
         device_give(gpt->device, gpt->gradients);
         device_close(gpt->device);
     }
+    free(gpt->sums);
     free(gpt->batch_tokens);
     free(gpt->ops);
     free(gpt->steps);
@@ -315,13 +318,24 @@ static void work_backward(struct gpt *gpt, const struct gpt_op *op, uint64_t ite
     }
 }
 
+/* By way of the host: MPI need not know the device. */
+static bool all_reduce(struct gpt *gpt)
+{
+    uint64_t count = gpt->parameter_count;
+    device_read(gpt->device, gpt->sums, gpt->gradients, count * sizeof(float));
+    device_read(gpt->device, gpt->sums + count, gpt->loss, sizeof(float));
+    bool is_done = gpt->sum_over_ranks(gpt->sums, count + 1);
+    device_write(gpt->device, gpt->gradients, gpt->sums, count * sizeof(float));
+    device_write(gpt->device, gpt->loss, gpt->sums + count, sizeof(float));
+    return is_done;
+}
+
 bool gpt_work(struct gpt *gpt, uint32_t step, uint64_t iteration, void *const *reads,
               void *const *writes, void *workspace)
 {
     const struct gpt_op *op = &gpt->ops[step];
     if (op->kind == ALL_REDUCE) {
-        return gpt->sum_over_ranks(gpt->gradients, gpt->parameter_count) &&
-               gpt->sum_over_ranks(gpt->loss, 1);
+        return all_reduce(gpt);
     }
     if (op->kind == ADAMW) {
         update(gpt, iteration);

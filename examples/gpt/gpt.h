@@ -24,7 +24,7 @@
 struct gpt_config {
     uint32_t layers, heads, width, context; /* width is a multiple of heads */
     uint32_t batch;                         /* sequences per iteration and rank */
-    uint32_t rank, ranks; /* the batches of all ranks make one: see gpt_sum_gradients */
+    uint32_t rank, ranks;                   /* the batches of all ranks make one */
     float dropout, rate, decay;
     uint64_t seed; /* of parameters, choice of text and dropout */
 };
@@ -45,8 +45,9 @@ struct gpt {
     const char *text;        /* borrowed; longer than the context */
     uint64_t text_size;
     int32_t *batch_tokens; /* scratch: one batch */
-    /* Adds up `count` values over all ranks, for the step "all_reduce"; with one rank there is
-     * none. Calls may come from that step only. */
+    float *sums;           /* scratch: what ranks add up */
+    /* Adds up `count` values over all ranks: the gradients and the loss, in the step "all_reduce",
+     * which is there when there are several. */
     bool (*sum_over_ranks)(float *values, uint64_t count);
 };
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "random.h"
+#include "counter_random.h"
 
 #define NORM_EPSILON 1e-5f
 #define BLOCK_ROWS   128 /* of one matrix product */

@@ -4,8 +4,8 @@
  * again, a step that runs again or its backward step, computes it again. The same on host and
  * device.
  */
-#ifndef RANDOM_H
-#define RANDOM_H
+#ifndef COUNTER_RANDOM_H
+#define COUNTER_RANDOM_H
 
 #include <stdint.h>
 
