@@ -2,8 +2,9 @@
  *
  * The network's parameters and data, and the work of its steps.
  *
- * All random numbers, those of dropout too, come from a key and a counter (counter_random.h). So every step
- * may run again, and the ranks of a parallel run draw together what one rank would draw alone.
+ * All random numbers, those of dropout too, come from a key and a counter (counter_random.h). So
+ * every step may run again, and the ranks of a parallel run draw together what one rank would draw
+ * alone.
  */
 #include "gpt.h"
 

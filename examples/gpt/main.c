@@ -328,6 +328,7 @@ int main(int argc, char **argv)
         (void)fputs(help, stdout);
         return EXIT_TRAINED;
     }
+    (void)setvbuf(stdout, NULL, _IOLBF, 0); /* losses among the words of standard error */
     bool has_ranks = settings.net.ranks > 1;
     if (has_ranks && !ranks_begin(settings.net.ranks, &settings.net.rank)) {
         return EXIT_FAILED;
