@@ -99,57 +99,57 @@ static const struct {
 
 /* A row of the step tables; unused entries are NONE. `drop` counts from 1, 0 is none. */
 struct row {
-    enum gpt_kind kind;
     const char *name;
+    enum gpt_kind kind;
     enum slot reads[GPT_USES_MAX], writes[2];
     enum shape in, out; /* of its parameters */
     uint32_t drop;
 };
 
 static const struct row before_blocks[] = {
-    {EMBED, "embed", {TOKENS}, {EMBEDDED}, VOCABULARY, WIDTH, 0},
+    {"embed", EMBED, {TOKENS}, {EMBEDDED}, VOCABULARY, WIDTH, 0},
 };
 static const struct row block_forward[] = {
-    {NORM, "norm1", {IN}, {NORMED1, STATS1}, ONE, WIDTH, 0},
-    {LINEAR, "qkv", {NORMED1}, {QKV}, WIDTH, WIDTH_3, 0},
-    {SCORES, "scores", {QKV}, {P}, ONE, ONE, 0},
-    {DROPOUT, "drop", {P}, {DROPPED}, ONE, ONE, 1},
-    {MIX, "mix", {DROPPED, QKV}, {MIXED}, ONE, ONE, 0},
-    {LINEAR, "project", {MIXED}, {PROJECTED}, WIDTH, WIDTH, 0},
-    {RESIDUAL, "add1", {IN, PROJECTED}, {MIDDLE}, ONE, ONE, 2},
-    {NORM, "norm2", {MIDDLE}, {NORMED2, STATS2}, ONE, WIDTH, 0},
-    {LINEAR, "fc1", {NORMED2}, {WIDE}, WIDTH, WIDTH_4, 0},
-    {GELU, "gelu", {WIDE}, {ACTIVE}, ONE, ONE, 0},
-    {LINEAR, "fc2", {ACTIVE}, {NARROW}, WIDTH_4, WIDTH, 0},
-    {RESIDUAL, "add2", {MIDDLE, NARROW}, {OUT}, ONE, ONE, 3},
+    {"norm1", NORM, {IN}, {NORMED1, STATS1}, ONE, WIDTH, 0},
+    {"qkv", LINEAR, {NORMED1}, {QKV}, WIDTH, WIDTH_3, 0},
+    {"scores", SCORES, {QKV}, {P}, ONE, ONE, 0},
+    {"drop", DROPOUT, {P}, {DROPPED}, ONE, ONE, 1},
+    {"mix", MIX, {DROPPED, QKV}, {MIXED}, ONE, ONE, 0},
+    {"project", LINEAR, {MIXED}, {PROJECTED}, WIDTH, WIDTH, 0},
+    {"add1", RESIDUAL, {IN, PROJECTED}, {MIDDLE}, ONE, ONE, 2},
+    {"norm2", NORM, {MIDDLE}, {NORMED2, STATS2}, ONE, WIDTH, 0},
+    {"fc1", LINEAR, {NORMED2}, {WIDE}, WIDTH, WIDTH_4, 0},
+    {"gelu", GELU, {WIDE}, {ACTIVE}, ONE, ONE, 0},
+    {"fc2", LINEAR, {ACTIVE}, {NARROW}, WIDTH_4, WIDTH, 0},
+    {"add2", RESIDUAL, {MIDDLE, NARROW}, {OUT}, ONE, ONE, 3},
 };
 /* IN is here the OUT of the last block. */
 static const struct row head_forward[] = {
-    {NORM, "norm", {IN}, {NORMED, STATS}, ONE, WIDTH, 0},
-    {LINEAR, "head", {NORMED}, {LOGITS}, WIDTH, VOCABULARY, 0},
-    {LOSS, "loss", {LOGITS, TARGETS}, {LOGITS}, ONE, ONE, 0},
+    {"norm", NORM, {IN}, {NORMED, STATS}, ONE, WIDTH, 0},
+    {"head", LINEAR, {NORMED}, {LOGITS}, WIDTH, VOCABULARY, 0},
+    {"loss", LOSS, {LOGITS, TARGETS}, {LOGITS}, ONE, ONE, 0},
 };
 static const struct row head_backward[] = {
-    {LOSS_BACKWARD, "loss", {LOGITS, TARGETS}, {D_LOGITS}, ONE, ONE, 0},
-    {LINEAR_BACKWARD, "head", {D_LOGITS, NORMED}, {D_NORMED}, WIDTH, VOCABULARY, 0},
-    {NORM_BACKWARD, "norm", {D_NORMED, IN, STATS}, {D_STREAM}, ONE, WIDTH, 0},
+    {"loss", LOSS_BACKWARD, {LOGITS, TARGETS}, {D_LOGITS}, ONE, ONE, 0},
+    {"head", LINEAR_BACKWARD, {D_LOGITS, NORMED}, {D_NORMED}, WIDTH, VOCABULARY, 0},
+    {"norm", NORM_BACKWARD, {D_NORMED, IN, STATS}, {D_STREAM}, ONE, WIDTH, 0},
 };
 static const struct row block_backward[] = {
-    {DROPOUT_BACKWARD, "add2", {D_STREAM}, {D_NARROW}, ONE, ONE, 3},
-    {LINEAR_BACKWARD, "fc2", {D_NARROW, ACTIVE}, {D_WIDE}, WIDTH_4, WIDTH, 0},
-    {GELU_BACKWARD, "gelu", {D_WIDE, WIDE}, {D_WIDE}, ONE, ONE, 0},
-    {LINEAR_BACKWARD, "fc1", {D_WIDE, NORMED2}, {D_NORMED2}, WIDTH, WIDTH_4, 0},
-    {NORM_BACKWARD, "norm2", {D_NORMED2, MIDDLE, STATS2, D_STREAM}, {D_STREAM}, ONE, WIDTH, 0},
-    {DROPOUT_BACKWARD, "add1", {D_STREAM}, {D_PROJECTED}, ONE, ONE, 2},
-    {LINEAR_BACKWARD, "project", {D_PROJECTED, MIXED}, {D_MIXED}, WIDTH, WIDTH, 0},
-    {MIX_BACKWARD, "mix", {D_MIXED, DROPPED, QKV}, {D_P, D_QKV}, ONE, ONE, 0},
-    {DROPOUT_BACKWARD, "drop", {D_P}, {D_P}, ONE, ONE, 1},
-    {SCORES_BACKWARD, "scores", {D_P, P, QKV, D_QKV}, {D_QKV, D_P}, ONE, ONE, 0},
-    {LINEAR_BACKWARD, "qkv", {D_QKV, NORMED1}, {D_NORMED1}, WIDTH, WIDTH_3, 0},
-    {NORM_BACKWARD, "norm1", {D_NORMED1, IN, STATS1, D_STREAM}, {D_STREAM}, ONE, WIDTH, 0},
+    {"add2", DROPOUT_BACKWARD, {D_STREAM}, {D_NARROW}, ONE, ONE, 3},
+    {"fc2", LINEAR_BACKWARD, {D_NARROW, ACTIVE}, {D_WIDE}, WIDTH_4, WIDTH, 0},
+    {"gelu", GELU_BACKWARD, {D_WIDE, WIDE}, {D_WIDE}, ONE, ONE, 0},
+    {"fc1", LINEAR_BACKWARD, {D_WIDE, NORMED2}, {D_NORMED2}, WIDTH, WIDTH_4, 0},
+    {"norm2", NORM_BACKWARD, {D_NORMED2, MIDDLE, STATS2, D_STREAM}, {D_STREAM}, ONE, WIDTH, 0},
+    {"add1", DROPOUT_BACKWARD, {D_STREAM}, {D_PROJECTED}, ONE, ONE, 2},
+    {"project", LINEAR_BACKWARD, {D_PROJECTED, MIXED}, {D_MIXED}, WIDTH, WIDTH, 0},
+    {"mix", MIX_BACKWARD, {D_MIXED, DROPPED, QKV}, {D_P, D_QKV}, ONE, ONE, 0},
+    {"drop", DROPOUT_BACKWARD, {D_P}, {D_P}, ONE, ONE, 1},
+    {"scores", SCORES_BACKWARD, {D_P, P, QKV, D_QKV}, {D_QKV, D_P}, ONE, ONE, 0},
+    {"qkv", LINEAR_BACKWARD, {D_QKV, NORMED1}, {D_NORMED1}, WIDTH, WIDTH_3, 0},
+    {"norm1", NORM_BACKWARD, {D_NORMED1, IN, STATS1, D_STREAM}, {D_STREAM}, ONE, WIDTH, 0},
 };
 static const struct row after_blocks[] = {
-    {EMBED_BACKWARD, "embed", {D_STREAM, TOKENS}, {NONE}, VOCABULARY, WIDTH, 0},
+    {"embed", EMBED_BACKWARD, {D_STREAM, TOKENS}, {NONE}, VOCABULARY, WIDTH, 0},
 };
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))

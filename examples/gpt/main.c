@@ -256,9 +256,8 @@ static bool name_for_rank(const char **path, uint32_t rank, char *out, size_t ou
 
 /* ---- */
 
-static int train_net(const struct settings *s, struct gpt *gpt)
+static int train_net(const struct training *t, struct gpt *gpt)
 {
-    const struct training *t = &s->training;
     struct atp_error err = {.status = ATP_OK};
     enum atp_status status = train(t, gpt, &err);
     const char *failure = device_failure(gpt->device);
@@ -279,13 +278,14 @@ static int train_net(const struct settings *s, struct gpt *gpt)
     return is_plan ? EXIT_BAD_PLAN : EXIT_FAILED;
 }
 
-static int run(struct settings *s)
+static int run(const struct settings *s)
 {
+    struct training training = s->training;
     char record_path[4096], plan_path[4096];
     uint64_t text_size;
     struct gpt gpt;
-    if (!name_for_rank(&s->training.record_path, s->net.rank, record_path, sizeof(record_path)) ||
-        !name_for_rank(&s->training.plan_path, s->net.rank, plan_path, sizeof(plan_path))) {
+    if (!name_for_rank(&training.record_path, s->net.rank, record_path, sizeof(record_path)) ||
+        !name_for_rank(&training.plan_path, s->net.rank, plan_path, sizeof(plan_path))) {
         (void)fputs("gpt: the name of a file is too long\n", stderr);
         return EXIT_USAGE;
     }
@@ -299,15 +299,15 @@ static int run(struct settings *s)
         return EXIT_FAILED;
     }
     gpt.sum_over_ranks = ranks_sum;
-    s->training.is_silent = s->net.rank != 0;
-    if (!s->training.is_silent) {
+    training.is_silent = s->net.rank != 0;
+    if (!training.is_silent) {
         (void)fprintf(stderr,
                       "gpt: %" PRIu64 " parameters, %" PRIu64 " resident bytes, %" PRIu32
                       " steps on %" PRIu32 " tensors\n",
                       gpt.parameter_count, gpt_resident_bytes(&gpt), gpt.model.step_count,
                       gpt.model.tensor_count);
     }
-    int code = train_net(s, &gpt);
+    int code = train_net(&training, &gpt);
     gpt_finish(&gpt);
     free(text);
     return code;

@@ -41,7 +41,8 @@ static double median_ms(int64_t *ns, uint64_t count)
 {
     uint64_t skipped = count > 1 ? 1 : 0;
     qsort(ns + skipped, count - skipped, sizeof(*ns), compare);
-    return (double)ns[skipped + (count - skipped) / 2] / 1e6;
+    uint64_t middle = skipped + (count - skipped) / 2;
+    return (double)ns[middle] / 1e6;
 }
 
 void timing_print(const struct timing *timing, const struct atp_plan *plan, bool is_planned)

@@ -24,10 +24,10 @@ static float noise(uint64_t key, uint64_t i)
 
 /* ---- layers alone ---- */
 
-#define ROWS        6 /* batch 2, context 3 */
-#define WIDTH       8
+#define ROWS        UINT64_C(6) /* batch 2, context 3 */
+#define WIDTH       UINT64_C(8)
 #define VALUES_MAX  512
-#define HEAD_VALUES (2 * 2 * 3 * 3)
+#define HEAD_VALUES UINT64_C(36) /* 2 heads */
 
 static const struct attention attention = {.batch = 2, .heads = 2, .context = 3, .head_width = 4};
 static const struct dropout drop = {.rate = 0.3f, .key = 5, .first = 1000};
@@ -45,7 +45,7 @@ struct layer_case {
     const char *name;
     uint64_t in_count, out_count;
     void (*forward)(struct scratch *s, float *out, const float *in);
-    void (*backward)(struct scratch *s, float *d_in, float *d_out, const float *in,
+    void (*backward)(struct scratch *s, float *d_in, const float *d_out, const float *in,
                      const float *out);
 };
 
@@ -64,7 +64,7 @@ static void run_linear(struct scratch *s, float *out, const float *in)
     struct linear l = linear(s);
     linear_forward(s->device, &l, out, in);
 }
-static void back_linear(struct scratch *s, float *d_in, float *d_out, const float *in,
+static void back_linear(struct scratch *s, float *d_in, const float *d_out, const float *in,
                         const float *out)
 {
     struct linear l = linear(s);
@@ -86,7 +86,7 @@ static void run_norm(struct scratch *s, float *out, const float *in)
     struct norm l = norm(s);
     norm_forward(s->device, &l, out, s->stats, in);
 }
-static void back_norm(struct scratch *s, float *d_in, float *d_out, const float *in,
+static void back_norm(struct scratch *s, float *d_in, const float *d_out, const float *in,
                       const float *out)
 {
     struct norm l = norm(s);
@@ -98,7 +98,7 @@ static void run_gelu(struct scratch *s, float *out, const float *in)
 {
     gelu_forward(s->device, out, in, ROWS * WIDTH);
 }
-static void back_gelu(struct scratch *s, float *d_in, float *d_out, const float *in,
+static void back_gelu(struct scratch *s, float *d_in, const float *d_out, const float *in,
                       const float *out)
 {
     (void)out;
@@ -114,7 +114,7 @@ static void run_residual(struct scratch *s, float *out, const float *in)
 {
     residual(s->device, &drop, out, s->more, in, ROWS * WIDTH);
 }
-static void back_dropout(struct scratch *s, float *d_in, float *d_out, const float *in,
+static void back_dropout(struct scratch *s, float *d_in, const float *d_out, const float *in,
                          const float *out)
 {
     (void)in;
@@ -126,12 +126,13 @@ static void run_scores(struct scratch *s, float *out, const float *in)
 {
     scores_forward(s->device, &attention, out, in);
 }
-static void back_scores(struct scratch *s, float *d_in, float *d_out, const float *in,
+static void back_scores(struct scratch *s, float *d_in, const float *d_out, const float *in,
                         const float *out)
 {
     /* Values are not this layer's to fill. */
     memset(d_in, 0, ROWS * 3 * WIDTH * sizeof(float));
-    scores_backward(s->device, &attention, d_in, d_out, out, in);
+    memcpy(s->more, d_out, HEAD_VALUES * sizeof(float));
+    scores_backward(s->device, &attention, d_in, s->more, out, in);
 }
 
 /* One array for both inputs: the scores, then qkv. */
@@ -139,7 +140,7 @@ static void run_mix(struct scratch *s, float *out, const float *in)
 {
     mix_forward(s->device, &attention, out, in, in + HEAD_VALUES);
 }
-static void back_mix(struct scratch *s, float *d_in, float *d_out, const float *in,
+static void back_mix(struct scratch *s, float *d_in, const float *d_out, const float *in,
                      const float *out)
 {
     (void)out;
@@ -152,7 +153,7 @@ static void run_loss(struct scratch *s, float *out, const float *in)
     memcpy(s->more, in, ROWS * WIDTH * sizeof(float));
     loss_forward(s->device, &loss, s->more, targets, s->stats, out);
 }
-static void back_loss(struct scratch *s, float *d_in, float *d_out, const float *in,
+static void back_loss(struct scratch *s, float *d_in, const float *d_out, const float *in,
                       const float *out)
 {
     (void)in;
@@ -275,27 +276,30 @@ static const struct gpt_config tiny = {.layers = 2,
                                        .seed = 3};
 static const char text[] = "It was the best of texts, it was the worst of texts, and it was short.";
 
-static bool sum_alone(float *values, uint64_t count)
-{
-    (void)values;
-    (void)count;
-    return true;
-}
-
 static void init(struct gpt *gpt, const struct gpt_config *config)
 {
     ck_assert(gpt_init(gpt, config, text, sizeof(text) - 1));
-    gpt->sum_over_ranks = sum_alone;
 }
 
 /* One iteration with all tensors in memory of their own: no libatp. `updates`: or stops before. */
 static double iterate(struct gpt *gpt, uint64_t iteration, bool updates)
 {
-    void *tensors[128], *reads[GPT_USES_MAX], *writes[GPT_USES_MAX], *workspace;
+    void *tensors[128] = {NULL}, *reads[GPT_USES_MAX], *writes[GPT_USES_MAX];
+    uint64_t bytes = 0, workspace_bytes = 0;
     ck_assert_uint_le(gpt->model.tensor_count, 128);
+    for (uint32_t s = 0; s < gpt->model.step_count; s++) {
+        workspace_bytes += gpt->model.steps[s].workspace_bytes;
+    }
     for (uint32_t t = 0; t < gpt->model.tensor_count; t++) {
-        tensors[t] = malloc(gpt->model.tensors[t].bytes);
-        ck_assert_ptr_nonnull(tensors[t]);
+        bytes += gpt->model.tensors[t].bytes;
+    }
+    ck_assert_uint_gt(bytes, 0);
+    char *memory = (char *)malloc(bytes + workspace_bytes), *workspace = memory + bytes;
+    ck_assert_ptr_nonnull(memory);
+    char *free_bytes = memory;
+    for (uint32_t t = 0; t < gpt->model.tensor_count; t++) {
+        tensors[t] = free_bytes;
+        free_bytes += gpt->model.tensors[t].bytes;
     }
     gpt_load_batch(gpt, iteration, tensors[GPT_TOKENS], tensors[GPT_TARGETS]);
     for (uint32_t s = 0; s < gpt->model.step_count; s++) {
@@ -308,15 +312,11 @@ static double iterate(struct gpt *gpt, uint64_t iteration, bool updates)
         for (uint32_t i = 0; i < step->write_count; i++) {
             writes[i] = tensors[step->writes[i]];
         }
-        workspace = malloc(step->workspace_bytes + 1);
         if (updates || step->phase != ATP_PHASE_UPDATE) {
             ck_assert(gpt_work(gpt, s, iteration, reads, writes, workspace));
         }
-        free(workspace);
     }
-    for (uint32_t t = 0; t < gpt->model.tensor_count; t++) {
-        free(tensors[t]);
-    }
+    free(memory);
     return (double)gpt_loss(gpt);
 }
 
