@@ -169,6 +169,13 @@ float gpt_loss(struct gpt *gpt)
 
 /* ---- the work of the steps ---- */
 
+/* Descriptions of all layers are made for each step, of which one is used: a step without
+ * biases is given the place of its weights. */
+static uint64_t bias_place(const struct gpt_op *op)
+{
+    return op->bias != NO_BIAS ? op->bias : op->weight;
+}
+
 static struct linear linear_of(const struct gpt *gpt, const struct gpt_op *op)
 {
     bool has_bias = op->bias != NO_BIAS;
@@ -186,9 +193,9 @@ static struct norm norm_of(const struct gpt *gpt, const struct gpt_op *op)
     return (struct norm){.rows = (uint64_t)gpt->config.batch * gpt->config.context,
                          .width = op->out_width,
                          .gain = gpt->parameters.values + op->weight,
-                         .bias = gpt->parameters.values + op->bias,
+                         .bias = gpt->parameters.values + bias_place(op),
                          .d_gain = gpt->gradients + op->weight,
-                         .d_bias = gpt->gradients + op->bias};
+                         .d_bias = gpt->gradients + bias_place(op)};
 }
 
 /* `count`: the values of this rank's part, the places of which follow those of lower ranks. */
@@ -208,9 +215,9 @@ static struct embed embed_of(const struct gpt *gpt, const struct gpt_op *op, uin
                           .context = gpt->config.context,
                           .width = gpt->config.width,
                           .token = gpt->parameters.values + op->weight,
-                          .position = gpt->parameters.values + op->bias,
+                          .position = gpt->parameters.values + bias_place(op),
                           .d_token = gpt->gradients + op->weight,
-                          .d_position = gpt->gradients + op->bias,
+                          .d_position = gpt->gradients + bias_place(op),
                           .drop = dropout_of(gpt, op, rows * gpt->config.width, iteration)};
 }
 
