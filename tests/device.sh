@@ -148,6 +148,13 @@ if $dry; then
     fi
 fi
 
+# A network, where its libraries are.
+if ! $dry && [ "$built_by" = meson ] &&
+    ninja -C "$build" examples/gpt/gpt examples/gpt/gpt_cuda planner/atp-plan >"$log" 2>&1; then
+    step "gpt, plain and planned" 120 sh tests/examples/test_gpt_cuda.sh "$build/examples/gpt/gpt" \
+        "$build/examples/gpt/gpt_cuda" "$build/planner/atp-plan"
+fi
+
 sanitizer=$(PATH=$PATH:$cuda/bin command -v compute-sanitizer || true)
 if $dry || [ -z "$sanitizer" ]; then
     row "compute-sanitizer memcheck" "not run: $(if $dry; then echo 'dry run'; else echo 'it is not installed'; fi)"
