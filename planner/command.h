@@ -13,7 +13,8 @@
 /* Numbers never change. */
 enum exit_code {
     EXIT_CODE_DONE = 0,
-    EXIT_CODE_NO = 1, /* no plan within the budget or the time; the check failed */
+    /* No plan within the budget or the time; the check failed; the plans differ. */
+    EXIT_CODE_NO = 1,
     EXIT_CODE_USAGE = 2,
     EXIT_CODE_FILE = 3, /* cannot be read or written, or is not what it should be */
     EXIT_CODE_INTERNAL = 4
@@ -24,6 +25,9 @@ enum exit_code command_check(const struct options *options, struct region *regio
 enum exit_code command_show(const struct options *options, struct region *region);
 enum exit_code command_compare(const struct options *options, struct region *region);
 enum exit_code command_sweep(const struct options *options, struct region *region);
+enum exit_code command_trace(const struct options *options, struct region *region);
+enum exit_code command_diff(const struct options *options, struct region *region);
+enum exit_code command_emit(const struct options *options);
 
 /* Writes what failed to standard error, as `FILE:LINE:COLUMN: ...` where the error has a place in
  * `path` (NULL: it has none), and gives the exit code that it means. */

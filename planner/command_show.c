@@ -21,9 +21,15 @@
 #define WIDTH_LEAST   40U
 #define WIDTH_MOST    400U
 
+/* What COLUMNS says goes before what the terminal says: a person has set it. */
 static uint32_t terminal_width(void)
 {
     struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    unsigned long said = columns != NULL ? strtoul(columns, NULL, 10) : 0;
+    if (said >= WIDTH_LEAST && said <= WIDTH_MOST) {
+        return (uint32_t)said;
+    }
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) {
         return WIDTH_DEFAULT;
     }
@@ -55,6 +61,20 @@ static struct picture_style choose_style(const struct options *options)
     return style;
 }
 
+static void show_plan(const struct atp_plan *plan, const struct options *options,
+                      struct region *region)
+{
+    struct picture_style style = choose_style(options);
+    summary_print(plan, stdout);
+    (void)fputc('\n', stdout);
+    if (summary_print_layers(plan, style.width, region, stdout)) {
+        (void)fputc('\n', stdout);
+    }
+    picture_memory(plan, &style, region, stdout);
+    (void)fputc('\n', stdout);
+    picture_arena(plan, &style, region, stdout);
+}
+
 enum exit_code command_show(const struct options *options, struct region *region)
 {
     struct atp_error err;
@@ -62,12 +82,11 @@ enum exit_code command_show(const struct options *options, struct region *region
     if (atp_plan_read(options->input, &file, &err) != ATP_OK) {
         return command_fail(options->input, &err);
     }
-    struct picture_style style = choose_style(options);
-    summary_print(&file->plan, stdout);
-    (void)fputc('\n', stdout);
-    picture_memory(&file->plan, &style, region, stdout);
-    (void)fputc('\n', stdout);
-    picture_arena(&file->plan, &style, region, stdout);
+    if (options->json) {
+        summary_print_json(&file->plan, region, stdout);
+    } else {
+        show_plan(&file->plan, options, region);
+    }
     /* Damaged plans are worth looking at, but not worth believing. */
     if (atp_plan_check(&file->plan, &err) != ATP_OK) {
         (void)fprintf(stderr, "%s: warning: this plan does not pass its check: %s\n",

@@ -28,6 +28,15 @@ static enum exit_code run_command(const struct options *options)
     case COMMAND_SWEEP:
         code = command_sweep(options, region);
         break;
+    case COMMAND_TRACE:
+        code = command_trace(options, region);
+        break;
+    case COMMAND_DIFF:
+        code = command_diff(options, region);
+        break;
+    case COMMAND_EMIT:
+        code = command_emit(options);
+        break;
     case COMMAND_NONE:
         break;
     }

@@ -13,10 +13,14 @@ enum flag {
     FLAG_ALIGNMENT,
     FLAG_BATCH,
     FLAG_BUDGET,
+    FLAG_C,
     FLAG_CSV,
     FLAG_EFFORT,
+    FLAG_FORCE,
     FLAG_HELP,
+    FLAG_JSON,
     FLAG_MAX_GAP,
+    FLAG_NAME,
     FLAG_NO_COLOR,
     FLAG_OUTPUT,
     FLAG_POINTS,
@@ -36,8 +40,11 @@ enum flag {
 #define SHOW         FOR(COMMAND_SHOW)
 #define COMPARE      FOR(COMMAND_COMPARE)
 #define SWEEP        FOR(COMMAND_SWEEP)
+#define TRACE        FOR(COMMAND_TRACE)
+#define DIFF         FOR(COMMAND_DIFF)
+#define EMIT         FOR(COMMAND_EMIT)
 #define SOLVERS      (SOLVE | COMPARE | SWEEP)
-#define ANY          (FOR(COMMAND_NONE) | SOLVERS | CHECK | SHOW)
+#define ANY          (FOR(COMMAND_NONE) | SOLVERS | CHECK | SHOW | TRACE | DIFF | EMIT)
 
 static const struct {
     const char *name, *alias; /* "" when there is no alias */
@@ -51,18 +58,23 @@ static const struct {
                     "batch size (default: the plan's, or the profile's largest)"},
     [FLAG_BUDGET] = {"--budget", "", "SIZE", SOLVE | COMPARE,
                      "device memory that the training may use: 16GiB, 14GB, 8e9, 60%"},
+    [FLAG_C] = {"--c", "", NULL, EMIT, "as C source, the only language so far"},
     [FLAG_CSV] = {"--csv", "", NULL, COMPARE | SWEEP, "comma-separated values, one line a row"},
     [FLAG_EFFORT] = {"--effort", "", "NUMBER", SOLVERS,
                      "multiplies the work spent on the search (default: 1)"},
+    [FLAG_FORCE] = {"--force", "", NULL, DIFF, "compare plans of different models, by name"},
     [FLAG_HELP] = {"--help", "-h", NULL, ANY, "print this help"},
+    [FLAG_JSON] = {"--json", "", NULL, SHOW | DIFF, "print one JSON object, for scripts"},
     [FLAG_MAX_GAP] = {"--max-gap", "", "PERCENT", CHECK,
                       "prove the bound anew, fail when the plan is further from it: 1%"},
+    [FLAG_NAME] = {"--name", "", "SYMBOL", EMIT, "name of the variable (default: plan)"},
     [FLAG_NO_COLOR] = {"--no-color", "", NULL, SHOW,
                        "no colours (as NO_COLOR=1 in the environment)"},
-    [FLAG_OUTPUT] = {"-o", "--output", "PLAN", SOLVE,
-                     "write the plan to this file (default: standard output)"},
+    [FLAG_OUTPUT] = {"-o", "--output", "FILE", SOLVE | TRACE | EMIT,
+                     "write the result to this file (default: standard output)"},
     [FLAG_POINTS] = {"--points", "", "NUMBER", SWEEP, "budgets to plan for (default: 10)"},
-    [FLAG_PROFILE] = {"--profile", "", "PROFILE", CHECK, "the profile that the plan must be for"},
+    [FLAG_PROFILE] = {"--profile", "", "PROFILE", CHECK | TRACE,
+                      "the profile that the plan must be for"},
     [FLAG_QUIET] = {"-q", "--quiet", NULL, SOLVERS | CHECK, "say nothing but errors"},
     [FLAG_REPORT] = {"--report", "", "FILE", SOLVE, "write numbers about the search, in JSON"},
     [FLAG_TIME_LIMIT] = {"--time-limit", "", "SECONDS", SOLVERS,
@@ -75,7 +87,8 @@ static const struct {
 
 static const char *const COMMANDS[] = {
     [COMMAND_NONE] = "atp-plan", [COMMAND_SOLVE] = "solve",     [COMMAND_CHECK] = "check",
-    [COMMAND_SHOW] = "show",     [COMMAND_COMPARE] = "compare", [COMMAND_SWEEP] = "sweep"};
+    [COMMAND_SHOW] = "show",     [COMMAND_COMPARE] = "compare", [COMMAND_SWEEP] = "sweep",
+    [COMMAND_TRACE] = "trace",   [COMMAND_DIFF] = "diff",       [COMMAND_EMIT] = "emit"};
 #define COMMAND_COUNT (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
 
 const char *options_command_name(enum command command)
@@ -138,8 +151,10 @@ static enum atp_status fail_flag(const char *flag, size_t length, struct atp_err
     for (size_t i = 0; i < FLAG_COUNT; i++) {
         unsigned far = distance(word, FLAGS[i].name);
         bool is_beginning = length >= 4 && strncmp(word, FLAGS[i].name, strlen(word)) == 0;
-        if (length >= 4 && (far < least || (is_beginning && least == 3))) {
-            least = far < least ? far : 2;
+        /* A beginning is nearer than two edits. */
+        far = is_beginning && far > 1 ? 1 : far;
+        if (length >= 4 && far < least) {
+            least = far;
             meant = FLAGS[i].name;
         }
     }
@@ -154,7 +169,7 @@ static enum atp_status fail_flag(const char *flag, size_t length, struct atp_err
 struct cursor {
     int argc, at;
     char *const *argv;
-    unsigned given; /* a set of 1U << flag */
+    uint64_t given; /* a set of 1 << flag */
 };
 
 /* The flag that the argument names, with its value where it has one: the rest of the argument
@@ -234,6 +249,24 @@ static enum atp_status set_number(enum flag flag, const char *value, struct opti
     return ATP_OK;
 }
 
+/* What C and C++ take for an identifier with external linkage, whatever the compiler. */
+static enum atp_status set_name(const char *value, struct options *out, struct atp_error *err)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+    static const char digits[] = "0123456789";
+    bool is_good = value[0] != '\0' && strchr(letters, value[0]) != NULL;
+    size_t length = strlen(value);
+    for (size_t i = 1; i < length && is_good; i++) {
+        is_good = strchr(letters, value[i]) != NULL || strchr(digits, value[i]) != NULL;
+    }
+    if (!is_good || length > 48) {
+        return atp_fail(err, ATP_ERR_INVALID,
+                        "\"%s\", expected a C identifier of at most 48 characters", value);
+    }
+    out->name = value;
+    return ATP_OK;
+}
+
 static enum atp_status set_flag(enum flag flag, const char *value, struct options *out,
                                 struct atp_error *err)
 {
@@ -258,11 +291,22 @@ static enum atp_status set_flag(enum flag flag, const char *value, struct option
     case FLAG_PROFILE:
         out->profile = value;
         return ATP_OK;
+    case FLAG_NAME:
+        return set_name(value, out, err);
     case FLAG_REPORT:
         out->report = value;
         return ATP_OK;
+    case FLAG_C:
+        out->c = true;
+        return ATP_OK;
     case FLAG_CSV:
         out->csv = true;
+        return ATP_OK;
+    case FLAG_FORCE:
+        out->force = true;
+        return ATP_OK;
+    case FLAG_JSON:
+        out->json = true;
         return ATP_OK;
     case FLAG_HELP:
         out->help = true;
@@ -292,10 +336,10 @@ static enum atp_status read_flag(struct cursor *cursor, struct options *out, str
     struct atp_error cause;
     ATP_TRY(find_flag(cursor, &flag, &value, err));
     bool may_repeat = FLAGS[flag].value == NULL;
-    if (!may_repeat && (cursor->given & (1U << flag)) != 0) {
+    if (!may_repeat && (cursor->given & (UINT64_C(1) << flag)) != 0) {
         return atp_fail(err, ATP_ERR_INVALID, "%s is given twice", FLAGS[flag].name);
     }
-    cursor->given |= 1U << flag;
+    cursor->given |= UINT64_C(1) << flag;
     enum atp_status status = set_flag(flag, value, out, &cause);
     if (status != ATP_OK) {
         return atp_fail(err, status, "%s: %s", FLAGS[flag].name, cause.text);
@@ -317,13 +361,17 @@ static enum atp_status read_word(const char *word, bool is_first, struct options
         out->input = word;
         return ATP_OK;
     }
+    if (out->command == COMMAND_DIFF && out->second == NULL) {
+        out->second = word;
+        return ATP_OK;
+    }
     const char *meant = nearest_command(out->input);
     if (out->command == COMMAND_NONE && meant != NULL) {
         return atp_fail(err, ATP_ERR_INVALID, "there is no command %s, did you mean %s?",
                         out->input, meant);
     }
     return atp_fail(err, ATP_ERR_INVALID, "\"%s\" is one file too many, behind \"%s\"", word,
-                    out->input);
+                    out->second != NULL ? out->second : out->input);
 }
 
 static enum atp_status check_options(const struct cursor *cursor, struct options *out,
@@ -334,7 +382,7 @@ static enum atp_status check_options(const struct cursor *cursor, struct options
         out->command = COMMAND_SOLVE;
     }
     for (size_t i = 0; i < FLAG_COUNT; i++) {
-        bool is_given = (cursor->given & (1U << i)) != 0;
+        bool is_given = (cursor->given & (UINT64_C(1) << i)) != 0;
         if (is_given && (FLAGS[i].commands & FOR(out->command)) == 0) {
             return atp_fail(err, ATP_ERR_INVALID, "%s has no option %s",
                             named == COMMAND_NONE
@@ -346,6 +394,16 @@ static enum atp_status check_options(const struct cursor *cursor, struct options
     if (out->input == NULL) {
         return atp_fail(err, ATP_ERR_INVALID, "%s needs a %s", COMMANDS[out->command],
                         (FOR(out->command) & SOLVERS) != 0 ? "profile" : "plan");
+    }
+    if (out->command == COMMAND_DIFF && out->second == NULL) {
+        return atp_fail(err, ATP_ERR_INVALID, "diff needs two plans");
+    }
+    if (out->command == COMMAND_TRACE && out->profile == NULL) {
+        return atp_fail(err, ATP_ERR_INVALID,
+                        "trace needs --profile PROFILE: a plan holds no times of single steps");
+    }
+    if (out->command == COMMAND_EMIT && !out->c) {
+        return atp_fail(err, ATP_ERR_INVALID, "emit needs a language: --c");
     }
     if (out->quiet && out->verbose) {
         return atp_fail(err, ATP_ERR_INVALID, "-q and -v exclude each other");
@@ -363,7 +421,7 @@ enum atp_status options_parse(int argc, char *const *argv, struct options *out,
 {
     struct cursor cursor = {.argc = argc, .at = 1, .argv = argv};
     bool only_words = false, is_first = true;
-    *out = (struct options){.effort = 1, .points = 10};
+    *out = (struct options){.effort = 1, .points = 10, .name = "plan"};
     for (; cursor.at < argc; cursor.at++) {
         const char *argument = argv[cursor.at];
         if (!only_words && strcmp(argument, "--") == 0) {
@@ -389,14 +447,20 @@ void options_help(enum command command, FILE *out)
                          "       atp-plan check PLAN [--profile PROFILE] [OPTION...]\n"
                          "       atp-plan show PLAN [OPTION...]\n"
                          "       atp-plan compare PROFILE --budget SIZE [OPTION...]\n"
-                         "       atp-plan sweep PROFILE [OPTION...]\n\n"
+                         "       atp-plan sweep PROFILE [OPTION...]\n"
+                         "       atp-plan trace PLAN --profile PROFILE [-o FILE]\n"
+                         "       atp-plan diff PLAN PLAN [OPTION...]\n"
+                         "       atp-plan emit --c PLAN [-o FILE] [--name SYMBOL]\n\n"
                          "Plans which activations of a training iteration to keep, recompute or "
                          "swap.\n\n"
                          "  solve   write a plan for a profile and a budget\n"
                          "  check   prove a plan, compare it with a profile\n"
                          "  show    print a summary of a plan and pictures of its memory\n"
                          "  compare a plan with simple policies at the same budget\n"
-                         "  sweep   print what each budget costs, down to the least one\n\n"
+                         "  sweep   print what each budget costs, down to the least one\n"
+                         "  trace   write the plan's timeline for Perfetto and chrome://tracing\n"
+                         "  diff    print what changed between two plans, and what it costs\n"
+                         "  emit    write the plan as C source, to be compiled in\n\n"
                          "atp-plan COMMAND --help says more about one.\n",
         [COMMAND_SOLVE] = "usage: atp-plan [solve] PROFILE --budget SIZE [-o PLAN] [OPTION...]\n\n"
                           "Writes the plan with which the iteration of the profile fits the budget "
@@ -406,14 +470,24 @@ void options_help(enum command command, FILE *out)
             "Proves that the plan fits, reads the right bytes and cannot race. With a "
             "profile:\nthat it is for this profile and that its numbers are true.\n",
         [COMMAND_SHOW] = "usage: atp-plan show PLAN [OPTION...]\n\n"
-                         "Prints a summary of the plan, its memory over the program and a picture "
-                         "of its arena.\n",
+                         "Prints a summary of the plan, its decisions by layer, its memory over "
+                         "the program\nand a picture of its arena.\n",
         [COMMAND_COMPARE] = "usage: atp-plan compare PROFILE --budget SIZE [OPTION...]\n\n"
                             "Plans the profile for the budget, and prints beside the plan what "
                             "simple policies\nwould need and take.\n",
         [COMMAND_SWEEP] = "usage: atp-plan sweep PROFILE [OPTION...]\n\n"
                           "Plans the profile for budgets from the one that holds everything down "
                           "to the least,\nand prints what each of them costs.\n",
+        [COMMAND_TRACE] = "usage: atp-plan trace PLAN --profile PROFILE [-o FILE]\n\n"
+                          "Writes what the plan does on the profile's clock in the Trace Event "
+                          "Format, which\nPerfetto and chrome://tracing open.\n",
+        [COMMAND_DIFF] = "usage: atp-plan diff PLAN PLAN [OPTION...]\n\n"
+                         "Prints what changed from the first plan to the second. Exits with 0 when "
+                         "nothing\ndid, 1 when something did, 3 when the plans are for different "
+                         "models.\n",
+        [COMMAND_EMIT] = "usage: atp-plan emit --c PLAN [-o FILE] [--name SYMBOL]\n\n"
+                         "Writes the plan as a source file for C and C++ with one const struct "
+                         "atp_plan, so\nthat a training program needs neither file nor YAML.\n",
     };
     (void)fprintf(out, "%s\nOptions:\n", usage[command]);
     for (size_t i = 0; i < FLAG_COUNT; i++) {

@@ -19,14 +19,18 @@ enum command {
     COMMAND_CHECK,
     COMMAND_SHOW,
     COMMAND_COMPARE,
-    COMMAND_SWEEP
+    COMMAND_SWEEP,
+    COMMAND_TRACE,
+    COMMAND_DIFF,
+    COMMAND_EMIT
 };
 
 /* Points into the arguments. */
 struct options {
     enum command command;
     bool help, version; /* then nothing else is complete */
-    const char *input;  /* the plan of check and show, the profile of all others */
+    const char *input;  /* the profile of solve, compare and sweep; the plan of all others */
+    const char *second; /* diff: the other plan */
 
     bool quiet, verbose;
     bool has_budget, has_max_gap;
@@ -41,8 +45,9 @@ struct options {
     uint32_t width;           /* 0: not given */
     bool no_color;
     const char *report; /* NULL: not given */
-    bool csv;
-    uint32_t points; /* 10: not given */
+    bool csv, json, force, c;
+    const char *name; /* "plan": not given */
+    uint32_t points;  /* 10: not given */
 };
 
 /* ATP_ERR_INVALID with what is wrong, in words for the person who typed it. `solve` and `compare`

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "summary.h"
 
+#include "layers.h"
 #include "words.h"
 
 #include <inttypes.h>
+#include <string.h>
 
-#define DECISION_COUNT 3
+/* Columns of the numbers of a layer, and of its name. */
+#define LAYERS_WIDTH_CELLS 53U
+#define LAYERS_WIDTH_LEAST 72U
+#define LAYER_COLUMNS_MAX  48U
+#define LAYER_NAME_MAX     200U
 
 static void print_decisions(const struct atp_plan *plan, FILE *out)
 {
@@ -52,4 +58,64 @@ void summary_print(const struct atp_plan *plan, FILE *out)
     (void)fprintf(out, ", %s restored", words_bytes(p->restored_bytes).text);
     (void)fprintf(out, "; %s recomputed\n", words_bytes(p->recomputed_bytes).text);
     print_decisions(plan, out);
+}
+
+static bool is_alike(const struct layer *a, const struct layer *b)
+{
+    return memcmp(a->tensors, b->tensors, sizeof(a->tensors)) == 0 &&
+           memcmp(a->bytes, b->bytes, sizeof(a->bytes)) == 0;
+}
+
+/* Of a layer, or of a range of them; cut between characters to `columns`. */
+static void print_layer_name(const char *first, const char *last, uint32_t columns, FILE *out)
+{
+    char name[2 * LAYER_NAME_MAX + 8];
+    (void)snprintf(name, sizeof(name), "%s%s%s", first[0] != '\0' ? first : "-",
+                   first != last ? " to " : "", first != last ? last : "");
+    size_t length = strlen(name);
+    if (length > columns) {
+        length = columns - 1;
+        while (length > 0 && ((unsigned char)name[length] & 0xC0U) == 0x80) {
+            length--;
+        }
+        name[length++] = '~';
+        name[length] = '\0';
+    }
+    (void)fprintf(out, "%-*s", (int)columns, name);
+}
+
+bool summary_print_layers(const struct atp_plan *plan, uint32_t width, struct region *region,
+                          FILE *out)
+{
+    struct layers layers;
+    uint32_t columns = width > LAYERS_WIDTH_LEAST ? width : LAYERS_WIDTH_LEAST;
+    columns -= LAYERS_WIDTH_CELLS;
+    columns = columns < LAYER_COLUMNS_MAX ? columns : LAYER_COLUMNS_MAX;
+    layers_build(plan, region, &layers);
+    if (layers.count == 0 || (layers.count == 1 && layers.items[0].name[0] == '\0')) {
+        return false;
+    }
+    print_layer_name("decisions by layer", "decisions by layer", columns, out);
+    for (unsigned d = 0; d < DECISION_COUNT; d++) {
+        (void)fprintf(out, " %15s", atp_decision_name((enum atp_decision)d));
+    }
+    (void)fputc('\n', out);
+    for (uint32_t i = 0, next; i < layers.count; i = next) {
+        const struct layer *layer = &layers.items[i];
+        next = i + 1;
+        while (next < layers.count && is_alike(layer, &layers.items[next])) {
+            next++;
+        }
+        print_layer_name(layer->name, layers.items[next - 1].name, columns, out);
+        for (unsigned d = 0; d < DECISION_COUNT; d++) {
+            char cell[48] = "-";
+            if (layer->tensors[d] > 0) {
+                (void)snprintf(cell, sizeof(cell), "%" PRIu32 ", %s", layer->tensors[d],
+                               words_bytes(layer->bytes[d]).text);
+            }
+            (void)fprintf(out, " %15s", cell);
+        }
+        (void)fprintf(out, "%s\n", next - i > 1 ? " each" : "");
+    }
+    return true;
 }

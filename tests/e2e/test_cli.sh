@@ -68,7 +68,7 @@ holds() {
 echo "# usage"
 expect "no arguments are a usage error" 2 "usage: atp-plan"
 expect "--help helps" 0 "usage: atp-plan" --help
-for command in solve check show compare sweep; do
+for command in solve check show compare sweep trace diff emit; do
     expect "$command --help helps" 0 "usage: atp-plan .*$command" $command --help
 done
 expect "help goes to standard output" 0 "" --help
@@ -257,6 +257,40 @@ holds "on one line of JSON" sh -c 'grep -c . report.json | grep -qx 1 && grep -q
 holds "that are the plan's" grep -q '"least_budget_bytes": 28000000.*"iteration_ns": 2330000' report.json
 expect "a report that cannot be written" 3 "missing/report.json" "$tiny" --budget 100% -o out/plan.yaml \
     --report missing/report.json
+
+expect "a plan for scripts" 0 '^"iteration_ns":[0-9]*,$' show first.yaml --json
+expect "a damaged plan's JSON has a warning beside it" 0 "does not pass its check" show damaged.yaml --json
+
+echo "# trace"
+expect "trace needs a profile" 2 "trace needs --profile" trace first.yaml
+expect "a timeline" 0 '"ph":"X"' trace first.yaml --profile "$tiny"
+expect "into a file" 0 "" trace first.yaml --profile "$tiny" -o trace.json
+holds "with the same bytes" sh -c "'$planner' trace first.yaml --profile '$tiny' | cmp - trace.json"
+expect "no timeline of a damaged plan" 1 "program" trace damaged.yaml --profile "$tiny" -o damaged.json
+cp first.yaml own.yaml
+expect "a timeline does not replace its plan" 2 "would replace" trace own.yaml --profile "$tiny" -o own.yaml
+expect "nor its profile" 2 "would replace" trace first.yaml --profile own.yaml -o own.yaml
+expect "nor of another profile's" 1 "in the plan" trace first.yaml --profile "$large" -o damaged.json
+holds "and no file" test ! -e damaged.json
+
+echo "# diff"
+expect "a plan is the plan itself" 0 "^the plans are the same$" diff first.yaml first.yaml
+"$planner" "$tiny" --budget 100% -q -o roomy.yaml
+expect "what another budget changes" 1 "^first difference: budget_bytes$" diff first.yaml roomy.yaml
+expect "for scripts" 1 '^"first_difference":"budget_bytes",$' diff first.yaml roomy.yaml --json
+sed 's/bytes: 8000000/bytes: 8000001/; s/bytes: 8e6/bytes: 7e6/' "$tiny" >other-profile.yaml
+"$planner" other-profile.yaml --budget 100% -q -o other.yaml
+expect "plans of two models are refused" 3 "for different models" diff first.yaml other.yaml
+expect "unless one insists" 1 "^first difference: fingerprint$" diff first.yaml other.yaml --force
+expect "a file that is not there" 3 "cannot" diff first.yaml none.yaml
+
+echo "# emit"
+expect "emit needs a language" 2 "emit needs a language" emit first.yaml
+expect "a plan as C" 0 "^const struct atp_plan plan = {$" emit --c first.yaml
+expect "under a name" 0 "^extern const struct atp_plan my_net;$" emit --c first.yaml --name my_net
+expect "C does not replace its plan" 2 "would replace" emit --c own.yaml -o own.yaml
+holds "which is as it was" cmp first.yaml own.yaml
+expect "no C of a damaged plan" 1 "program" emit --c damaged.yaml
 
 echo "# compare"
 expect "compare needs a budget" 2 "--budget 40000000" compare "$tiny"

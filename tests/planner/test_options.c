@@ -82,6 +82,42 @@ START_TEST(reads_every_flag_of_every_command)
 }
 END_TEST
 
+START_TEST(reads_what_trace_diff_and_emit_take)
+{
+    struct atp_error err;
+    struct options o = parse_good("trace plan --profile p -o t.json");
+    ck_assert_int_eq(o.command, COMMAND_TRACE);
+    ck_assert_str_eq(o.output, "t.json");
+    o = parse_good("diff a --json b --force");
+    ck_assert_int_eq(o.command, COMMAND_DIFF);
+    ck_assert_str_eq(o.input, "a");
+    ck_assert_str_eq(o.second, "b");
+    ck_assert(o.json && o.force);
+    o = parse_good("emit --c plan --name _gpt2");
+    ck_assert_int_eq(o.command, COMMAND_EMIT);
+    ck_assert(o.c);
+    ck_assert_str_eq(o.name, "_gpt2");
+    ck_assert_str_eq(parse_good("emit --c plan").name, "plan");
+    static const struct {
+        const char *line, *text;
+    } bad[] = {
+        {"trace plan", "trace needs --profile PROFILE"},
+        {"diff a", "diff needs two plans"},
+        {"diff a b c", "one file too many, behind \"b\""},
+        {"show a b", "one file too many, behind \"a\""},
+        {"emit plan", "emit needs a language: --c"},
+        {"emit --c plan --name 2x", "expected a C identifier"},
+        {"emit --c plan --name a-b", "expected a C identifier"},
+        {"emit --c plan --name=", "expected a C identifier"},
+        {"check plan --json", "check has no option --json"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        ck_assert_int_eq(parse(bad[i].line, &o, &err), ATP_ERR_INVALID);
+        ck_assert_msg(strstr(err.text, bad[i].text) != NULL, "%s: %s", bad[i].line, err.text);
+    }
+}
+END_TEST
+
 START_TEST(knows_long_names_of_short_flags)
 {
     struct options o = parse_good("p --budget 1 --output=plan --quiet");
@@ -210,6 +246,7 @@ int main(void)
         solves_when_no_command_is_named,
         takes_flags_before_and_behind_the_command_and_the_file,
         reads_every_flag_of_every_command,
+        reads_what_trace_diff_and_emit_take,
         knows_long_names_of_short_flags,
         reads_a_command_name_as_a_file_behind_two_dashes,
         takes_a_dash_as_standard_output,
