@@ -278,6 +278,7 @@ echo "# compare"
 expect "compare needs a budget" 2 "--budget 40000000" compare "$tiny"
 expect "compare needs a profile" 2 "compare needs a profile" compare --budget 1GB
 expect "compare below the least budget" 1 "least budget is 28000000" compare "$tiny" --budget 27MB
+expect "and what blocks it" 1 "most needed .* a 8.00 MB, b 8.00 MB" compare "$tiny" --budget 27MB
 expect "a table of policies" 0 "^swap-recompute .* ms .* MB .* fits$" compare "$tiny" --budget 75%
 holds "and the plan" grep -q "^plan .* fits$" stdout
 holds "in 80 columns" sh -c '! grep -Eq "^.{81}" stdout'
