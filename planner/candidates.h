@@ -12,10 +12,24 @@
 #include "problem.h"
 #include "region.h"
 
-/* Gaps that are idle over a step where memory is short, of tensors that are not tiny; tails only
- * where a rerun may need the tensor. Returns their number; ascending access ids. */
+/* The gaps that have a choice, by the reductions that suit the problem's size: ascending access
+ * ids. Tails only where a rerun may need the tensor. Returns their number. */
 uint32_t candidates_find(const struct problem *problem, struct region *region,
                          uint32_t **out_accesses);
+
+struct candidates_reductions {
+    bool tiny;    /* leave out tensors up to candidates_tiny_bytes */
+    bool pressed; /* leave out gaps over steps where everything live fits */
+};
+
+/* The same by the reductions given. */
+uint32_t candidates_find_with(const struct problem *problem,
+                              const struct candidates_reductions *reductions, struct region *region,
+                              uint32_t **out_accesses);
+
+/* Tensors up to this size are so small that all of them together never matter. 0: there are none.
+ */
+uint64_t candidates_tiny_bytes(const struct problem *problem);
 
 /* Fills choices that suit every gap without a choice: keep, and drop big tails that can be
  * recomputed. */

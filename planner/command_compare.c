@@ -6,6 +6,7 @@
 
 #include "baseline.h"
 #include "command_input.h"
+#include "infeasible.h"
 #include "interrupt.h"
 #include "progress.h"
 #include "solve.h"
@@ -149,7 +150,12 @@ enum exit_code command_compare(const struct options *options, struct region *reg
     enum atp_status status = solve(&profile, &solving, region, &plan, &report, &err);
     progress_wipe(&line);
     if (status != ATP_OK) {
-        return command_fail(NULL, &err);
+        enum exit_code failed = command_fail(NULL, &err);
+        if (status == ATP_ERR_INFEASIBLE) {
+            infeasible_explain(&profile, options->input, budget, options->alignment_bytes, region,
+                               stderr);
+        }
+        return failed;
     }
     return print_table(options, &profile, &plan, region);
 }

@@ -7,6 +7,7 @@
 
 #include "command_input.h"
 #include "fail.h"
+#include "infeasible.h"
 #include "interrupt.h"
 #include "out_file.h"
 #include "plan_emit.h"
@@ -134,9 +135,9 @@ static enum exit_code run_solve(const struct options *options, const struct prof
     progress_wipe(&line);
     if (status != ATP_OK) {
         enum exit_code code = command_fail(NULL, &err);
-        if (status == ATP_ERR_INFEASIBLE && report.least_budget_bytes <= budget) {
-            (void)fprintf(stderr, "atp-plan: no budget below %" PRIu64 " can have a plan\n",
-                          report.least_budget_bytes);
+        if (status == ATP_ERR_INFEASIBLE) {
+            infeasible_explain(profile, options->input, budget, options->alignment_bytes, region,
+                               stderr);
         }
         return code;
     }

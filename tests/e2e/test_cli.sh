@@ -116,6 +116,22 @@ expect "and what blocks" 1 "gelu" "$tiny" --budget 27MB -o out/plan.yaml
 expect "less than the resident bytes is no crash" 1 "least budget is 28000000" "$tiny" --budget 1 -o out/plan.yaml
 expect "a budget of nothing is no crash" 1 "least budget" "$tiny" --budget 0 -o out/plan.yaml
 
+expect "with every tensor of the step" 1 "most needed .* a 8.00 MB, b 8.00 MB" "$tiny" --budget 27MB -o out/plan.yaml
+sed 's/^batch_size: 1/batch_size: 4/' "$tiny" >four.yaml
+expect "and a batch that would fit" 1 "batch size    2 instead of 4 would fit" four.yaml --budget 20MB -o out/plan.yaml
+expect "which does" 0 "" four.yaml --budget 20MB --batch 2
+expect "and is the largest" 1 "least budget is 24000000" four.yaml --budget 20MB --batch 3
+expect "or that none fits" 1 "not even 1 would fit" four.yaml --budget 12MB -o out/plan.yaml
+sed 's/{name: [ab],/& decide: keep,/' "$tiny" >keep.yaml
+expect "pins that cost memory are named" 1 "decide: keep  holds a 8.00 MB, b 8.00 MB; without any the least budget is 28000000" \
+    keep.yaml --budget 29MB -o out/plan.yaml
+expect "with the least budget under them" 1 "least budget  36000000" keep.yaml --budget 1 -o out/plan.yaml
+expect "which does" 0 "" keep.yaml --budget 36000000
+sed 's/^batch_size/host: {pinned_bytes: 1000}\nbatch_size/; s/writes: \[a\]/&, rerun: never/' "$tiny" >host.yaml
+expect "host memory that is too small is named" 1 "host.pinned_bytes is 1000: a budget of 29000000 needs 7000000 at least" \
+    host.yaml --budget 29MB -o out/plan.yaml
+expect "with the steps that must not rerun" 1 "rerun: never  holds a 8.00 MB" host.yaml --budget 29MB -o out/plan.yaml
+
 echo "# output"
 cp "$tiny" own.yaml
 expect "a plan does not replace its profile" 2 "replace its profile" own.yaml --budget 100% -o own.yaml
@@ -296,6 +312,7 @@ echo "# compare"
 expect "compare needs a budget" 2 "--budget 40000000" compare "$tiny"
 expect "compare needs a profile" 2 "compare needs a profile" compare --budget 1GB
 expect "compare below the least budget" 1 "least budget is 28000000" compare "$tiny" --budget 27MB
+expect "and what blocks it" 1 "most needed .* a 8.00 MB, b 8.00 MB" compare "$tiny" --budget 27MB
 expect "a table of policies" 0 "^swap-recompute .* ms .* MB .* fits$" compare "$tiny" --budget 75%
 holds "and the plan" grep -q "^plan .* fits$" stdout
 holds "in 80 columns" sh -c '! grep -Eq "^.{81}" stdout'
