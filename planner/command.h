@@ -24,6 +24,7 @@ enum exit_code command_check(const struct options *options, struct region *regio
 enum exit_code command_show(const struct options *options, struct region *region);
 enum exit_code command_compare(const struct options *options, struct region *region);
 enum exit_code command_sweep(const struct options *options, struct region *region);
+enum exit_code command_peak(const struct options *options, struct region *region);
 
 /* Writes what failed to standard error, as `FILE:LINE:COLUMN: ...` where the error has a place in
  * `path` (NULL: it has none), and gives the exit code that it means. */

@@ -28,6 +28,9 @@ static enum exit_code run_command(const struct options *options)
     case COMMAND_SWEEP:
         code = command_sweep(options, region);
         break;
+    case COMMAND_PEAK:
+        code = command_peak(options, region);
+        break;
     case COMMAND_NONE:
         break;
     }

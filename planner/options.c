@@ -15,13 +15,18 @@ enum flag {
     FLAG_BUDGET,
     FLAG_CSV,
     FLAG_EFFORT,
+    FLAG_GAP,
+    FLAG_GLOBAL_BATCH,
     FLAG_HELP,
     FLAG_MAX_GAP,
+    FLAG_MULTIPLE,
     FLAG_NO_COLOR,
     FLAG_OUTPUT,
+    FLAG_PLANS,
     FLAG_POINTS,
     FLAG_PROFILE,
     FLAG_QUIET,
+    FLAG_RANGE,
     FLAG_REPORT,
     FLAG_TIME_LIMIT,
     FLAG_VERBOSE,
@@ -30,13 +35,18 @@ enum flag {
     FLAG_COUNT
 };
 
+#define BATCH_MAX    (UINT64_C(1) << 31)
+#define SWEEP_POINTS 10U
+#define PEAK_POINTS  5U /* beside those of the search */
+
 #define FOR(command) (1U << (command))
 #define SOLVE        FOR(COMMAND_SOLVE)
 #define CHECK        FOR(COMMAND_CHECK)
 #define SHOW         FOR(COMMAND_SHOW)
 #define COMPARE      FOR(COMMAND_COMPARE)
 #define SWEEP        FOR(COMMAND_SWEEP)
-#define SOLVERS      (SOLVE | COMPARE | SWEEP)
+#define PEAK         FOR(COMMAND_PEAK)
+#define SOLVERS      (SOLVE | COMPARE | SWEEP | PEAK)
 #define ANY          (FOR(COMMAND_NONE) | SOLVERS | CHECK | SHOW)
 
 static const struct {
@@ -47,23 +57,34 @@ static const struct {
 } FLAGS[FLAG_COUNT] = {
     [FLAG_ALIGNMENT] = {"--alignment", "", "BYTES", SOLVERS,
                         "every offset is a multiple of it, a power of two (default: 256 or less)"},
-    [FLAG_BATCH] = {"--batch", "", "NUMBER", SOLVERS | CHECK,
+    [FLAG_BATCH] = {"--batch", "", "NUMBER", (SOLVERS & ~PEAK) | CHECK,
                     "batch size (default: the plan's, or the profile's largest)"},
-    [FLAG_BUDGET] = {"--budget", "", "SIZE", SOLVE | COMPARE,
+    [FLAG_BUDGET] = {"--budget", "", "SIZE", SOLVE | COMPARE | PEAK,
                      "device memory that the training may use: 16GiB, 14GB, 8e9, 60%"},
-    [FLAG_CSV] = {"--csv", "", NULL, COMPARE | SWEEP, "comma-separated values, one line a row"},
+    [FLAG_CSV] = {"--csv", "", NULL, COMPARE | SWEEP | PEAK,
+                  "comma-separated values, one line a row"},
     [FLAG_EFFORT] = {"--effort", "", "NUMBER", SOLVERS,
                      "multiplies the work spent on the search (default: 1)"},
+    [FLAG_GAP] = {"--gap", "", "PERCENT", PEAK,
+                  "prove that no other batch size is faster by more than this (default: 1%)"},
+    [FLAG_GLOBAL_BATCH] =
+        {"--global-batch", "", "NUMBER", PEAK,
+         "samples between two updates: gradients accumulate over several batches"},
     [FLAG_HELP] = {"--help", "-h", NULL, ANY, "print this help"},
     [FLAG_MAX_GAP] = {"--max-gap", "", "PERCENT", CHECK,
                       "prove the bound anew, fail when the plan is further from it: 1%"},
+    [FLAG_MULTIPLE] = {"--multiple", "", "NUMBER", PEAK, "of batch sizes (default: 1)"},
     [FLAG_NO_COLOR] = {"--no-color", "", NULL, SHOW,
                        "no colours (as NO_COLOR=1 in the environment)"},
-    [FLAG_OUTPUT] = {"-o", "--output", "PLAN", SOLVE,
-                     "write the plan to this file (default: standard output)"},
-    [FLAG_POINTS] = {"--points", "", "NUMBER", SWEEP, "budgets to plan for (default: 10)"},
+    [FLAG_OUTPUT] = {"-o", "--output", "PLAN", SOLVE | PEAK,
+                     "write the plan to this file (solve: default standard output)"},
+    [FLAG_PLANS] = {"--plans", "", "NUMBER", PEAK, "that the search may make (default: 12)"},
+    [FLAG_POINTS] = {"--points", "", "NUMBER", SWEEP | PEAK,
+                     "budgets to plan for (default: 10), or batch sizes (default: 5)"},
     [FLAG_PROFILE] = {"--profile", "", "PROFILE", CHECK, "the profile that the plan must be for"},
     [FLAG_QUIET] = {"-q", "--quiet", NULL, SOLVERS | CHECK, "say nothing but errors"},
+    [FLAG_RANGE] = {"--range", "", "LO..HI", PEAK,
+                    "of batch sizes (default: from 1 to the largest that can have a plan)"},
     [FLAG_REPORT] = {"--report", "", "FILE", SOLVE, "write numbers about the search, in JSON"},
     [FLAG_TIME_LIMIT] = {"--time-limit", "", "SECONDS", SOLVERS,
                          "end the search by the clock and mark the plan"},
@@ -75,7 +96,8 @@ static const struct {
 
 static const char *const COMMANDS[] = {
     [COMMAND_NONE] = "atp-plan", [COMMAND_SOLVE] = "solve",     [COMMAND_CHECK] = "check",
-    [COMMAND_SHOW] = "show",     [COMMAND_COMPARE] = "compare", [COMMAND_SWEEP] = "sweep"};
+    [COMMAND_SHOW] = "show",     [COMMAND_COMPARE] = "compare", [COMMAND_SWEEP] = "sweep",
+    [COMMAND_PEAK] = "peak"};
 #define COMMAND_COUNT (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
 
 const char *options_command_name(enum command command)
@@ -209,6 +231,24 @@ static enum atp_status read_alignment(const char *value, uint64_t *out, struct a
     return ATP_OK;
 }
 
+static enum atp_status read_range(const char *value, struct options *out, struct atp_error *err)
+{
+    char first[24];
+    size_t length = strcspn(value, ".");
+    if (strncmp(value + length, "..", 2) != 0 || length >= sizeof(first)) {
+        return atp_fail(err, ATP_ERR_INVALID, "\"%s\", expected two numbers: 8..64", value);
+    }
+    memcpy(first, value, length);
+    first[length] = '\0';
+    ATP_TRY(size_parse_count(first, 1, BATCH_MAX, &out->first_batch, err));
+    ATP_TRY(size_parse_count(value + length + 2, 1, BATCH_MAX, &out->last_batch, err));
+    if (out->first_batch > out->last_batch) {
+        return atp_fail(err, ATP_ERR_INVALID, "\"%s\" is empty, expected the smaller one first",
+                        value);
+    }
+    return ATP_OK;
+}
+
 static enum atp_status set_number(enum flag flag, const char *value, struct options *out,
                                   struct atp_error *err)
 {
@@ -217,11 +257,22 @@ static enum atp_status set_number(enum flag flag, const char *value, struct opti
         return read_alignment(value, &out->alignment_bytes, err);
     }
     if (flag == FLAG_BATCH) {
-        return size_parse_count(value, 1, UINT64_C(1) << 31, &out->batch_size, err);
+        return size_parse_count(value, 1, BATCH_MAX, &out->batch_size, err);
     }
     if (flag == FLAG_EFFORT) {
         ATP_TRY(size_parse_count(value, 1, 1000000, &number, err));
         out->effort = (uint32_t)number;
+        return ATP_OK;
+    }
+    if (flag == FLAG_GLOBAL_BATCH) {
+        return size_parse_count(value, 1, BATCH_MAX, &out->global_batch, err);
+    }
+    if (flag == FLAG_MULTIPLE) {
+        return size_parse_count(value, 1, BATCH_MAX, &out->multiple, err);
+    }
+    if (flag == FLAG_PLANS) {
+        ATP_TRY(size_parse_count(value, 1, 1000000, &number, err));
+        out->plans = (uint32_t)number;
         return ATP_OK;
     }
     if (flag == FLAG_POINTS) {
@@ -241,6 +292,9 @@ static enum atp_status set_flag(enum flag flag, const char *value, struct option
     case FLAG_ALIGNMENT:
     case FLAG_BATCH:
     case FLAG_EFFORT:
+    case FLAG_GLOBAL_BATCH:
+    case FLAG_MULTIPLE:
+    case FLAG_PLANS:
     case FLAG_POINTS:
     case FLAG_WIDTH:
         return set_number(flag, value, out, err);
@@ -250,6 +304,10 @@ static enum atp_status set_flag(enum flag flag, const char *value, struct option
     case FLAG_MAX_GAP:
         out->has_max_gap = true;
         return size_parse_percent(value, &out->max_gap, err);
+    case FLAG_GAP:
+        return size_parse_percent(value, &out->gap, err);
+    case FLAG_RANGE:
+        return read_range(value, out, err);
     case FLAG_TIME_LIMIT:
         return size_parse_seconds(value, &out->time_limit_ms, err);
     case FLAG_OUTPUT:
@@ -343,6 +401,9 @@ static enum atp_status check_options(const struct cursor *cursor, struct options
                             FLAGS[i].name);
         }
     }
+    if (out->command == COMMAND_PEAK && (cursor->given & (1U << FLAG_POINTS)) == 0) {
+        out->points = PEAK_POINTS;
+    }
     if (out->input == NULL) {
         return atp_fail(err, ATP_ERR_INVALID, "%s needs a %s", COMMANDS[out->command],
                         (FOR(out->command) & SOLVERS) != 0 ? "profile" : "plan");
@@ -363,7 +424,8 @@ enum atp_status options_parse(int argc, char *const *argv, struct options *out,
 {
     struct cursor cursor = {.argc = argc, .at = 1, .argv = argv};
     bool only_words = false, is_first = true;
-    *out = (struct options){.effort = 1, .points = 10};
+    *out = (struct options){
+        .effort = 1, .points = SWEEP_POINTS, .plans = 12, .gap = SIZE_PERCENT, .multiple = 1};
     for (; cursor.at < argc; cursor.at++) {
         const char *argument = argv[cursor.at];
         if (!only_words && strcmp(argument, "--") == 0) {
@@ -389,14 +451,16 @@ void options_help(enum command command, FILE *out)
                          "       atp-plan check PLAN [--profile PROFILE] [OPTION...]\n"
                          "       atp-plan show PLAN [OPTION...]\n"
                          "       atp-plan compare PROFILE --budget SIZE [OPTION...]\n"
-                         "       atp-plan sweep PROFILE [OPTION...]\n\n"
+                         "       atp-plan sweep PROFILE [OPTION...]\n"
+                         "       atp-plan peak PROFILE --budget SIZE [OPTION...]\n\n"
                          "Plans which activations of a training iteration to keep, recompute or "
                          "swap.\n\n"
                          "  solve   write a plan for a profile and a budget\n"
                          "  check   prove a plan, compare it with a profile\n"
                          "  show    print a summary of a plan and pictures of its memory\n"
                          "  compare a plan with simple policies at the same budget\n"
-                         "  sweep   print what each budget costs, down to the least one\n\n"
+                         "  sweep   print what each budget costs, down to the least one\n"
+                         "  peak    find the batch size with most throughput within a budget\n\n"
                          "atp-plan COMMAND --help says more about one.\n",
         [COMMAND_SOLVE] = "usage: atp-plan [solve] PROFILE --budget SIZE [-o PLAN] [OPTION...]\n\n"
                           "Writes the plan with which the iteration of the profile fits the budget "
@@ -414,6 +478,10 @@ void options_help(enum command command, FILE *out)
         [COMMAND_SWEEP] = "usage: atp-plan sweep PROFILE [OPTION...]\n\n"
                           "Plans the profile for budgets from the one that holds everything down "
                           "to the least,\nand prints what each of them costs.\n",
+        [COMMAND_PEAK] = "usage: atp-plan peak PROFILE --budget SIZE [-o PLAN] [OPTION...]\n\n"
+                         "Finds the batch size at which the profile trains fastest within the "
+                         "budget, proves\nit, and prints the throughput over batch sizes beside "
+                         "that of simple policies.\n",
     };
     (void)fprintf(out, "%s\nOptions:\n", usage[command]);
     for (size_t i = 0; i < FLAG_COUNT; i++) {

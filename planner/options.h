@@ -19,7 +19,8 @@ enum command {
     COMMAND_CHECK,
     COMMAND_SHOW,
     COMMAND_COMPARE,
-    COMMAND_SWEEP
+    COMMAND_SWEEP,
+    COMMAND_PEAK
 };
 
 /* Points into the arguments. */
@@ -42,7 +43,12 @@ struct options {
     bool no_color;
     const char *report; /* NULL: not given */
     bool csv;
-    uint32_t points; /* 10: not given */
+    uint32_t points;                  /* 10: not given */
+    uint64_t gap;                     /* in SIZE_PERCENT; 1 %: not given */
+    uint64_t first_batch, last_batch; /* 0: not given */
+    uint64_t multiple;                /* 1: not given */
+    uint32_t plans;                   /* 12: not given */
+    uint64_t global_batch;            /* 0: not given */
 };
 
 /* ATP_ERR_INVALID with what is wrong, in words for the person who typed it. `solve` and `compare`

@@ -30,10 +30,11 @@ struct group {
 };
 
 struct throughput {
-    struct problem shape; /* structure alone: its sizes are those of one batch size */
-    uint32_t *owner;      /* per access: the step whose rerun its gap waits for; ATP_NONE: copies
-                             alone bring it back */
-    uint32_t *made_at;    /* per tensor: position behind its first writer; 0 for inputs */
+    struct profile profile; /* that `shape` is of */
+    struct problem shape;   /* structure alone: its sizes are those of one batch size */
+    uint32_t *owner;        /* per access: the step whose rerun its gap waits for; ATP_NONE: copies
+                               alone bring it back */
+    uint32_t *made_at;      /* per tensor: position behind its first writer; 0 for inputs */
     /* Per step, at the batch size at hand: */
     uint64_t *live, *working_set, *change;
     int64_t *before_ns; /* the sum of all steps before; one more for the end */
@@ -85,7 +86,8 @@ enum atp_status throughput_create(const struct profile *profile, struct region *
 {
     struct throughput *t = REGION_NEW(region, struct throughput, 1);
     uint32_t steps = profile->model.step_count;
-    ATP_TRY(problem_build(profile, SIZE_BYTES_MAX, 1, region, &t->shape, err));
+    t->profile = *profile;
+    ATP_TRY(problem_build(&t->profile, SIZE_BYTES_MAX, 1, region, &t->shape, err));
     find_owners(t, region);
     t->live = REGION_NEW(region, uint64_t, steps);
     t->working_set = REGION_NEW(region, uint64_t, steps);

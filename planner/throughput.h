@@ -42,7 +42,8 @@ struct throughput_point {
 /* The structure of a profile, prepared for many batch sizes. Opaque; lives in the region. */
 struct throughput;
 
-/* Any batch size of the profile will do: sizes and times are taken at throughput_find. */
+/* Any batch size of the profile will do: sizes and times are taken at throughput_find. What the
+ * profile points to is borrowed, the struct itself is not. */
 ATP_MUST_USE enum atp_status throughput_create(const struct profile *profile, struct region *region,
                                                struct throughput **out_throughput,
                                                struct atp_error *err);
