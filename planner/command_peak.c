@@ -192,8 +192,10 @@ enum exit_code command_peak(const struct options *options, struct region *region
     const struct profile_file *file = NULL;
     struct profile profile;
     struct peak peak;
-    struct out_file probe;
     struct atp_error err;
+    if (options->output != NULL && out_file_is_same(options->input, options->output)) {
+        return fail_usage("-o: the plan would replace its profile");
+    }
     if (profile_read(options->input, region, &file, &err) != ATP_OK) {
         return command_fail(options->input, &err);
     }
@@ -201,11 +203,8 @@ enum exit_code command_peak(const struct options *options, struct region *region
     if (code != EXIT_CODE_DONE) {
         return code;
     }
-    if (options->output != NULL) {
-        if (out_file_open(options->output, &probe, &err) != ATP_OK) {
-            return command_fail(NULL, &err);
-        }
-        out_file_drop(&probe);
+    if (options->output != NULL && out_file_probe(options->output, &err) != ATP_OK) {
+        return command_fail(NULL, &err);
     }
     code = run_peak(options, file, &profile, &peak, region);
     peak_finish(&peak);

@@ -19,28 +19,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-static bool is_same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-/* A long search for a plan that cannot be written then is avoided. Pipes and devices are left
- * alone: opening them may already mean something to who reads them. */
-static enum atp_status probe_output(const char *path, struct atp_error *err)
-{
-    struct stat info;
-    struct out_file file;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
-        return ATP_OK;
-    }
-    ATP_TRY(out_file_open(path, &file, err));
-    out_file_drop(&file);
-    return ATP_OK;
-}
 
 static void print_result(const struct options *options, const struct atp_plan *plan,
                          const struct solve_report *report, int stopped_by, int64_t spent_ms)
@@ -179,14 +158,14 @@ enum exit_code command_solve(const struct options *options, struct region *regio
     struct profile profile;
     struct atp_error err;
     uint64_t budget;
-    if (options->output != NULL && is_same_file(options->input, options->output)) {
+    if (options->output != NULL && out_file_is_same(options->input, options->output)) {
         return fail_usage("-o: the plan would replace its profile");
     }
     enum exit_code code = command_input(options, region, &profile, &budget);
     if (code != EXIT_CODE_DONE) {
         return code;
     }
-    if (options->output != NULL && probe_output(options->output, &err) != ATP_OK) {
+    if (options->output != NULL && out_file_probe(options->output, &err) != ATP_OK) {
         return command_fail(NULL, &err);
     }
     return run_solve(options, &profile, budget, region);

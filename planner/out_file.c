@@ -112,3 +112,21 @@ void out_file_drop(struct out_file *file)
     }
     release(file);
 }
+
+enum atp_status out_file_probe(const char *path, struct atp_error *err)
+{
+    struct stat info;
+    struct out_file file;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+        return ATP_OK;
+    }
+    ATP_TRY(out_file_open(path, &file, err));
+    out_file_drop(&file);
+    return ATP_OK;
+}
+
+bool out_file_is_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}

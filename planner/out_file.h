@@ -7,6 +7,7 @@
 #ifndef OUT_FILE_H
 #define OUT_FILE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include <atp/status.h>
@@ -26,5 +27,12 @@ ATP_MUST_USE enum atp_status out_file_close(struct out_file *file, struct atp_er
 
 /* Removes what was written and releases everything. */
 void out_file_drop(struct out_file *file);
+
+/* Would out_file_open succeed? A long search for what cannot be written then is avoided. Pipes and
+ * devices are left alone: opening them may already mean something to who reads them. */
+ATP_MUST_USE enum atp_status out_file_probe(const char *path, struct atp_error *err);
+
+/* Do both paths name one file that exists? */
+bool out_file_is_same(const char *a, const char *b);
 
 #endif

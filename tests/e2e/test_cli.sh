@@ -299,6 +299,8 @@ expect "and a global batch that nothing divides" 2 "divides the global batch of 
     peak "$tiny" --budget 60MB --range 2..3 --global-batch 7
 expect "the least budget is named" 1 "the least budget is 28000000, at batch size 1" peak "$tiny" --budget 27MB
 expect "a plan that cannot be written is refused first" 3 "cannot write" peak "$tiny" --budget 60MB -o missing/p.yaml
+cp "$tiny" same.yaml
+expect "and one that would replace its profile" 2 "would replace" peak same.yaml --budget 60MB -o same.yaml
 expect "a curve over batch sizes" 0 "^ *2 *1.13x .* 433.84 .* 433.84 .* compute *#*  peak$" peak "$tiny" --budget 60MB
 holds "with a peak" grep -q "^peak  *batch size 2, 433.84 samples/s" stdout
 holds "and its proof" grep -q "^proof  *no other batch size can be faster by more than 0.00 %" stdout

@@ -117,6 +117,29 @@ START_TEST(two_writers_do_not_meet)
 }
 END_TEST
 
+START_TEST(a_probe_leaves_nothing)
+{
+    struct atp_error err = {0};
+    ck_assert_int_eq(out_file_probe(path, &err), ATP_OK);
+    ck_assert_int_eq(count_files(), 0);
+    ck_assert_int_eq(out_file_probe("/nonexistent/file", &err), ATP_ERR_IO);
+    ck_assert_int_eq(out_file_probe("/dev/null", &err), ATP_OK);
+}
+END_TEST
+
+START_TEST(knows_a_file_by_two_names)
+{
+    struct out_file file;
+    char other[128];
+    (void)snprintf(other, sizeof(other), "%s/./file", folder);
+    ck_assert(!out_file_is_same(path, other));
+    open_it(&file);
+    ck_assert_int_eq(out_file_close(&file, NULL), ATP_OK);
+    ck_assert(out_file_is_same(path, other));
+    ck_assert(!out_file_is_same(path, "/dev/null"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("out_file");
@@ -127,6 +150,8 @@ int main(void)
     tcase_add_test(cases, leaves_nothing_when_it_cannot_be_renamed);
     tcase_add_test(cases, leaves_nothing_when_the_disk_is_full);
     tcase_add_test(cases, two_writers_do_not_meet);
+    tcase_add_test(cases, a_probe_leaves_nothing);
+    tcase_add_test(cases, knows_a_file_by_two_names);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
