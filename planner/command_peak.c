@@ -119,17 +119,16 @@ static enum atp_status look_around(const struct options *options, struct peak *p
     return peak_search(peak, err);
 }
 
-static enum exit_code finish(const struct options *options, struct peak *peak, bool *shown,
-                             const char *model_name)
+static enum exit_code finish(const struct options *options, struct peak *peak,
+                             struct peak_policies *policies, bool *shown, const char *model_name)
 {
-    struct peak_policies policies;
     struct atp_error err;
-    if (peak_policies_find(peak, &policies, &err) != ATP_OK) {
-        return command_fail(NULL, &err);
-    }
     if (peak->best == ATP_NONE) {
         (void)fputs("atp-plan: stopped before a plan was found\n", stderr);
         return EXIT_CODE_NO;
+    }
+    if (peak_policies_place(peak, policies, &err) != ATP_OK) {
+        return command_fail(NULL, &err);
     }
     if (options->output != NULL) {
         interrupt_hold();
@@ -142,7 +141,7 @@ static enum exit_code finish(const struct options *options, struct peak *peak, b
     for (uint32_t i = 0; i < peak->count; i++) {
         shown[i] = shown[i] || peak->batches[i].planned || i == peak->rival;
     }
-    const struct peak_findings findings = {model_name, peak, &policies, shown};
+    const struct peak_findings findings = {model_name, peak, policies, shown};
     (options->csv ? peak_print_csv : peak_print_text)(&findings, stdout);
     return EXIT_CODE_DONE;
 }
@@ -178,13 +177,15 @@ static enum exit_code run_peak(const struct options *options, const struct profi
         print_warnings(options, file, profile, peak);
     }
     bool *shown = REGION_NEW(region, bool, peak->count);
-    if (peak_search(peak, &err) != ATP_OK || look_around(options, peak, shown, &err) != ATP_OK) {
+    struct peak_policies policies;
+    if (peak_policies_rate(peak, &policies, &err) != ATP_OK || peak_search(peak, &err) != ATP_OK ||
+        look_around(options, peak, shown, &err) != ATP_OK) {
         return command_fail(NULL, &err);
     }
     if (*peaking.stop != 0) {
         (void)fputs("atp-plan: cut short; the peak may lie elsewhere\n", stderr);
     }
-    return finish(options, peak, shown, profile->model.name);
+    return finish(options, peak, &policies, shown, profile->model.name);
 }
 
 enum exit_code command_peak(const struct options *options, struct region *region)

@@ -37,7 +37,7 @@ enum flag {
 
 #define BATCH_MAX    (UINT64_C(1) << 31)
 #define SWEEP_POINTS 10U
-#define PEAK_POINTS  5U /* beside those of the search */
+#define PEAK_POINTS  4U /* beside those of the search */
 
 #define FOR(command) (1U << (command))
 #define SOLVE        FOR(COMMAND_SOLVE)
@@ -78,9 +78,9 @@ static const struct {
                        "no colours (as NO_COLOR=1 in the environment)"},
     [FLAG_OUTPUT] = {"-o", "--output", "PLAN", SOLVE | PEAK,
                      "write the plan to this file (solve: default standard output)"},
-    [FLAG_PLANS] = {"--plans", "", "NUMBER", PEAK, "that the search may make (default: 12)"},
+    [FLAG_PLANS] = {"--plans", "", "NUMBER", PEAK, "that the search may make (default: 8)"},
     [FLAG_POINTS] = {"--points", "", "NUMBER", SWEEP | PEAK,
-                     "budgets to plan for (default: 10), or batch sizes (default: 5)"},
+                     "budgets to plan for (default: 10), or batch sizes (default: 4)"},
     [FLAG_PROFILE] = {"--profile", "", "PROFILE", CHECK, "the profile that the plan must be for"},
     [FLAG_QUIET] = {"-q", "--quiet", NULL, SOLVERS | CHECK, "say nothing but errors"},
     [FLAG_RANGE] = {"--range", "", "LO..HI", PEAK,
@@ -425,7 +425,7 @@ enum atp_status options_parse(int argc, char *const *argv, struct options *out,
     struct cursor cursor = {.argc = argc, .at = 1, .argv = argv};
     bool only_words = false, is_first = true;
     *out = (struct options){
-        .effort = 1, .points = SWEEP_POINTS, .plans = 12, .gap = SIZE_PERCENT, .multiple = 1};
+        .effort = 1, .points = SWEEP_POINTS, .plans = 8, .gap = SIZE_PERCENT, .multiple = 1};
     for (; cursor.at < argc; cursor.at++) {
         const char *argument = argv[cursor.at];
         if (!only_words && strcmp(argument, "--") == 0) {

@@ -47,7 +47,7 @@ struct options {
     uint64_t gap;                     /* in SIZE_PERCENT; 1 %: not given */
     uint64_t first_batch, last_batch; /* 0: not given */
     uint64_t multiple;                /* 1: not given */
-    uint32_t plans;                   /* 12: not given */
+    uint32_t plans;                   /* 8: not given */
     uint64_t global_batch;            /* 0: not given */
 };
 

@@ -2,10 +2,11 @@
  *
  * The batch size that could be fastest by its bound is the rival of the best plan. It is relaxed;
  * when that does not exclude it, a better plan has to be found, and where is another question: near
- * the least budget bounds promise what no plan keeps. So the next plan is made where the model and
- * the plans on both sides together promise most, or, when that is less than what there is, in the
- * middle of the widest stretch without a plan. The throughput of a bound is nearly convex in the
- * reciprocal batch size, but nothing here relies on it.
+ * the least budget bounds promise what no plan keeps. A plan lies between the model's bound and the
+ * fastest simple policy, and neighbouring plans at a like share of the way. So the next plan is
+ * made where that promises most, or, when that is less than what there is, in the middle of the
+ * widest stretch without a plan. The throughput of a bound is nearly convex in the reciprocal batch
+ * size, but nothing here relies on it.
  */
 #include "peak.h"
 
@@ -22,8 +23,10 @@
 
 /* Counted work of a relaxation that only thins out the field; a plan does all of its own. */
 #define SIMPLEX_WORK UINT64_C(10000)
-/* What a batch size without a plan counts as. */
+/* Of the model's bound: what a batch size counts as at which no policy fits. */
 #define HOPELESS_EXCESS 9.0
+/* As long as no share is known. */
+#define FIRST_SHARE 0.5
 
 double peak_rate(const struct peak_batch *batch, int64_t iteration_ns)
 {
@@ -183,36 +186,47 @@ static uint32_t find_rival(const struct peak *peak, uint32_t except)
     return rival;
 }
 
-/* How much longer than the model's bound a plan takes, where that is known. */
-static bool find_excess(const struct peak *peak, uint32_t index, double *out_excess)
+/* From the model's bound to what needs no search. */
+static double policy_excess_ns(const struct peak_batch *batch)
 {
-    const struct peak_batch *batch = &peak->batches[index];
     double model_ns = (double)batch->model.bound_ns;
-    if (batch->has_plan && model_ns > 0) {
-        *out_excess = (double)batch->predicted.iteration_ns / model_ns - 1;
-        return true;
-    }
-    *out_excess = batch->planned ? HOPELESS_EXCESS : 0;
-    return batch->planned || batch->model.keep_all_bytes <= peak->options.budget_bytes;
+    bool is_known = batch->policy_ns > 0 && batch->policy_ns < INT64_MAX;
+    return is_known ? (double)batch->policy_ns - model_ns : HOPELESS_EXCESS * model_ns;
 }
 
+/* The share of the way from the model's bound to the policies that a plan takes, where it is known.
+ */
+static bool find_share(const struct peak_batch *batch, double *out_share)
+{
+    double whole_ns = policy_excess_ns(batch);
+    if (!batch->planned || !(whole_ns > 0)) {
+        return false;
+    }
+    double plan_ns = (double)(batch->predicted.iteration_ns - batch->model.bound_ns);
+    *out_share = batch->has_plan ? plan_ns / whole_ns : 1;
+    return true;
+}
+
+/* Of those whose share is known. */
 struct neighbours {
     uint32_t left, right; /* ATP_NONE: there is none */
-    double left_excess, right_excess;
+    double left_share, right_share;
 };
 
-/* What a plan will reach: the excess lies between those of its neighbours. */
 static double guess_rate(const struct peak *peak, uint32_t index, const struct neighbours *near)
 {
     const struct peak_batch *batch = &peak->batches[index];
-    double excess = near->left == ATP_NONE ? near->right_excess : near->left_excess;
+    double share = near->left != ATP_NONE    ? near->left_share
+                   : near->right != ATP_NONE ? near->right_share
+                                             : FIRST_SHARE;
     if (near->left != ATP_NONE && near->right != ATP_NONE) {
         double left = (double)peak->batches[near->left].batch_size;
         double right = (double)peak->batches[near->right].batch_size;
         double part = ((double)batch->batch_size - left) / (right - left);
-        excess += part * (near->right_excess - near->left_excess);
+        share += part * (near->right_share - near->left_share);
     }
-    return peak_rate(batch, batch->model.bound_ns) / (1 + excess);
+    double plan_ns = (double)batch->model.bound_ns + share * policy_excess_ns(batch);
+    return peak_rate(batch, plan_ns < 0x1p62 ? (int64_t)plan_ns : INT64_MAX);
 }
 
 /* How far a batch size is from those that are planned, as a factor. */
@@ -236,16 +250,15 @@ static uint32_t find_promise(const struct peak *peak)
     struct neighbours near = {ATP_NONE, ATP_NONE, 0, 0};
     for (uint32_t i = 0; i < peak->count; i++) {
         const struct peak_batch *batch = &peak->batches[i];
-        double excess;
-        if (find_excess(peak, i, &excess)) {
+        if (find_share(batch, &near.left_share)) {
             near.left = i;
-            near.left_excess = excess;
         }
         if (batch->planned || peak_rate(batch, batch->bound_ns) <= wanted) {
             continue;
         }
         for (right = right > i ? right : i + 1;
-             right < peak->count && !find_excess(peak, right, &near.right_excess); right++) {
+             right < peak->count && !find_share(&peak->batches[right], &near.right_share);
+             right++) {
         }
         near.right = right < peak->count ? right : ATP_NONE;
         double rate = guess_rate(peak, i, &near), distance = solitude(peak, i, &near);

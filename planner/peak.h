@@ -47,9 +47,11 @@ struct peak_batch {
     uint64_t repeats;  /* of forward and backward steps; 1 without a global batch */
     int64_t update_ns; /* that `model` and `predicted` leave out; 0 without a global batch */
     struct throughput_point model;
-    int64_t
-        bound_ns; /* for plans at any alignment, the best that is known; INT64_MAX: none exists */
-    bool grows;   /* the next batch size needs as much time and memory everywhere, or more */
+    /* What the fastest policy takes (peak_policy.h), by sums of sizes; 0: not known, INT64_MAX:
+     * none fits. */
+    int64_t policy_ns;
+    int64_t bound_ns; /* of plans at any alignment, the best known; INT64_MAX: there is none */
+    bool grows;       /* the next batch size needs as much time and memory everywhere, or more */
     bool relaxed, planned; /* what was done about it */
     bool has_plan;         /* false where planned: none was found */
     struct atp_predicted predicted;
@@ -83,8 +85,9 @@ ATP_MUST_USE enum atp_status peak_begin(const struct peak_source *source,
                                         const struct peak_options *options, struct region *region,
                                         struct peak *out_peak, struct atp_error *err);
 
-/* Relaxes and plans until the gap is proven, or nothing is left that could prove it, or the plan
- * limit is reached, or the search is stopped. */
+/* Best after peak_policies_rate, which tells where plans are worth making. Relaxes and plans until
+ * the gap is proven, or nothing is left that could prove it, or the plan limit is reached, or the
+ * search is stopped. */
 ATP_MUST_USE enum atp_status peak_search(struct peak *peak, struct atp_error *err);
 
 /* Relaxes and plans one batch size, where that is not done, whatever the bounds say of it. To be

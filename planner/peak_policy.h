@@ -16,11 +16,19 @@ struct peak_policy {
 struct peak_policies {
     uint32_t count;
     struct peak_policy *items; /* in the order of baseline.h */
-    uint32_t tried;            /* batch sizes, spread evenly where there are very many */
+    uint32_t tried_count;      /* batch sizes, spread evenly where there are very many */
+    uint32_t *tried;           /* their indices */
+    uint32_t room;
+    double *rates; /* `room` for each policy, in the order of `tried`; 0: does not fit */
 };
 
-/* A policy is judged as a plan is: its tensors must have a place. The fastest are tried. */
+/* Sets policy_ns of the batch sizes, and what peak_policies_place chooses from. */
 ATP_MUST_USE enum atp_status
-peak_policies_find(struct peak *peak, struct peak_policies *out_policies, struct atp_error *err);
+peak_policies_rate(struct peak *peak, struct peak_policies *out_policies, struct atp_error *err);
+
+/* Finds `index` and `iteration_ns` of each policy. It is judged as a plan is: its tensors must have
+ * a place. The fastest batch sizes by sums of sizes are tried first. */
+ATP_MUST_USE enum atp_status peak_policies_place(struct peak *peak, struct peak_policies *policies,
+                                                 struct atp_error *err);
 
 #endif

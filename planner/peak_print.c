@@ -189,7 +189,7 @@ static void print_policies(const struct peak_findings *f, FILE *out)
     (void)fprintf(out,
                   "\nevery policy at its best of %" PRIu32 " batch sizes; %" PRIu32
                   " batch sizes modelled, %" PRIu32 " relaxed, %" PRIu32 " planned\n",
-                  f->policies->tried, peak->count, peak->relaxation_count, peak->plan_count);
+                  f->policies->tried_count, peak->count, peak->relaxation_count, peak->plan_count);
 }
 
 void peak_print_text(const struct peak_findings *findings, FILE *out)

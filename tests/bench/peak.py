@@ -20,8 +20,8 @@ import time
 GENERATOR = pathlib.Path(__file__).resolve().parents[2] / "profiles" / "generate.py"
 # name: generator's arguments, budget, options of peak
 GENERATED = {
-    "gpt2-xl_h200": ("gpt2-xl --batch 1,2,4,8 --gpu h200", "40e9", "--points 3 --plans 8"),
-    "resnet152_h200": ("resnet152 --batch 1,2,4,8,16,32 --gpu h200", "2e9", "--points 3 --plans 8"),
+    "gpt2-xl_h200": ("gpt2-xl --batch 1,2,4,8 --gpu h200", "40e9", "--points 3 --plans 5"),
+    "resnet152_h200": ("resnet152 --batch 1,2,4,8,16,32 --gpu h200", "2e9", "--points 3 --plans 5"),
 }
 LINE = "{:<32} {:>8} {:>6} {:>10} {:>10} {:>9} {:>17} {:>8} {:>8} {:>9} {:>7} {:>8}"
 

@@ -90,8 +90,8 @@ START_TEST(reads_every_flag_of_every_command)
     ck_assert_uint_eq(o.points, 4);
     o = parse_good("peak p --budget 8GB");
     ck_assert_uint_eq(o.gap, SIZE_PERCENT);
-    ck_assert_uint_eq(o.points, 5);
-    ck_assert_uint_eq(o.plans, 12);
+    ck_assert_uint_eq(o.points, 4);
+    ck_assert_uint_eq(o.plans, 8);
     ck_assert_uint_eq(o.multiple, 1);
     ck_assert_str_eq(parse_good("p --budget 1 --report r.json").report, "r.json");
 }

@@ -228,7 +228,11 @@ START_TEST(finds_what_planning_every_batch_size_finds)
                                              .last_batch = LAST_BATCH,
                                              .plan_limit = 100,
                                              .alignment_bytes = 1};
+        struct peak_policies policies;
         assert_ok(begin(&source, &options), err);
+        if (seed % 2 == 0) {
+            assert_ok(peak_policies_rate(&peak, &policies, &err), err);
+        }
         assert_ok(peak_search(&peak, &err), err);
         check_order(seed);
         proven += peak.proven_gap <= 0;
@@ -254,10 +258,11 @@ START_TEST(no_policy_at_its_best_beats_the_bounds)
     struct peak_policies policies;
     const struct peak_options options = {.budget_bytes = 5000, .plan_limit = 20};
     assert_ok(begin(&source, &options), err);
+    assert_ok(peak_policies_rate(&peak, &policies, &err), err);
     assert_ok(peak_search(&peak, &err), err);
-    assert_ok(peak_policies_find(&peak, &policies, &err), err);
+    assert_ok(peak_policies_place(&peak, &policies, &err), err);
     ck_assert_uint_eq(policies.count, 8);
-    ck_assert_uint_eq(policies.tried, peak.count);
+    ck_assert_uint_eq(policies.tried_count, peak.count);
     ck_assert_str_eq(policies.items[0].name, "keep-all");
     ck_assert_uint_eq(policies.items[0].index, peak_largest_unplanned(&peak));
     for (uint32_t i = 0; i < policies.count; i++) {
