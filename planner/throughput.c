@@ -3,9 +3,9 @@
  * A few rows of memory, each asked on its own: how many bytes must be away while this step runs,
  * and what does that take at least? What is away comes back by a copy, after a copy out, or by a
  * rerun. Both are relaxed to fractions, so that the answer is the least value of a convex function
- * of one variable, the bytes to recompute, whose corners lie where a copy engine or a group of
- * tensors with one rerun is used up. throughput.md has the proof. O(n log n): each row is one pass
- * over the uses and a sort of the forward steps, and there are ROW_COUNT rows.
+ * of one variable, the bytes to recompute, whose corners lie where a copy engine or a tensor is
+ * used up. throughput.md has the proof. O(n log n): each row is two passes over the uses and a sort
+ * of the tensors that may rerun, and there are ROW_COUNT rows.
  */
 #include "throughput.h"
 
@@ -23,34 +23,33 @@
 #define ROUNDING    0x1p-51
 #define ROUND_TERMS 16.0
 
-/* Tensors that one step's rerun brings back. */
-struct group {
-    uint32_t step;
+/* An idle tensor that reruns can bring back, and its share of their time: a rerun's time is shared
+ * out among the tensors that need it, by size. */
+struct item {
+    uint32_t access;
     double bytes, ns;
 };
 
 struct throughput {
     struct profile profile; /* that `shape` is of */
     struct problem shape;   /* structure alone: its sizes are those of one batch size */
-    uint32_t *owner;        /* per access: the step whose rerun its gap waits for; ATP_NONE: copies
-                               alone bring it back */
     uint32_t *made_at;      /* per tensor: position behind its first writer; 0 for inputs */
     /* Per step, at the batch size at hand: */
     uint64_t *live, *working_set, *change;
-    int64_t *before_ns; /* the sum of all steps before; one more for the end */
-    double *group_bytes;
-    struct group *groups;
+    int64_t *before_ns;   /* the sum of all steps before; one more for the end */
+    double *needed_bytes; /* of idle tensors that need a rerun of the step */
+    struct item *items;
 };
 
 /* What one step asks for. */
 struct row {
-    double excess, all_bytes, largest_bytes; /* of what is idle there */
+    double excess, largest_bytes; /* to be away; of one tensor that is idle there */
     double host_bytes;
     double before_ns, behind_ns; /* compute in which copies can run for nothing */
     double out_ns, in_ns;        /* per byte */
     double rounding;             /* how far off its costs may be, as a share of their terms */
-    uint32_t group_count;
-    const struct group *groups; /* cheapest first */
+    uint32_t item_count;
+    const struct item *items; /* cheapest first */
 };
 
 /* One way to meet a row. */
@@ -58,26 +57,15 @@ struct mix {
     double recomputed, rerun_ns, out_ns, in_ns; /* bytes; costs */
 };
 
-/* All writers up to the version must rerun; the longest stands for all. */
-static void find_owners(struct throughput *t, struct region *region)
+static void find_first_writers(struct throughput *t, struct region *region)
 {
     const struct problem *shape = &t->shape;
-    const int64_t *step_ns = shape->profile->clock.step_ns;
-    t->owner = REGION_NEW(region, uint32_t, shape->access_count);
     t->made_at = REGION_NEW(region, uint32_t, shape->model->tensor_count);
     for (uint32_t x = 0; x < shape->model->tensor_count; x++) {
-        uint32_t longest = ATP_NONE;
-        for (uint32_t a = shape->first_access[x]; a < shape->first_access[x + 1]; a++) {
-            const struct access *access = &shape->accesses[a];
-            if (access->writes && longest == ATP_NONE) {
-                t->made_at[x] = access->step + 1;
-            }
-            if (access->writes &&
-                (longest == ATP_NONE || step_ns[access->step] > step_ns[longest])) {
-                longest = access->step;
-            }
-            t->owner[a] = shape->recomputable[a] ? longest : ATP_NONE;
-        }
+        uint32_t first = shape->first_access[x];
+        t->made_at[x] = shape->is_input[x] || first == shape->first_access[x + 1]
+                            ? 0
+                            : shape->accesses[first].step + 1;
     }
 }
 
@@ -88,13 +76,13 @@ enum atp_status throughput_create(const struct profile *profile, struct region *
     uint32_t steps = profile->model.step_count;
     t->profile = *profile;
     ATP_TRY(problem_build(&t->profile, SIZE_BYTES_MAX, 1, region, &t->shape, err));
-    find_owners(t, region);
+    find_first_writers(t, region);
     t->live = REGION_NEW(region, uint64_t, steps);
     t->working_set = REGION_NEW(region, uint64_t, steps);
     t->change = REGION_NEW(region, uint64_t, (size_t)steps + 1);
     t->before_ns = REGION_NEW(region, int64_t, (size_t)steps + 1);
-    t->group_bytes = REGION_NEW(region, double, steps);
-    t->groups = REGION_NEW(region, struct group, steps);
+    t->needed_bytes = REGION_NEW(region, double, steps);
+    t->items = REGION_NEW(region, struct item, t->shape.access_count);
     *out_throughput = t;
     return ATP_OK;
 }
@@ -138,23 +126,45 @@ static void sum_steps(struct throughput *t, const struct profile *profile,
     out->compute_ns = t->before_ns[steps];
 }
 
-static int compare_groups(const void *left, const void *right)
+static int compare_items(const void *left, const void *right)
 {
-    const struct group *a = left, *b = right;
+    const struct item *a = left, *b = right;
     double x = a->ns * b->bytes, y = b->ns * a->bytes;
-    return x != y ? (x > y) - (x < y) : (a->step > b->step) - (a->step < b->step);
+    return x != y ? (x > y) - (x < y) : (a->access > b->access) - (a->access < b->access);
 }
 
-/* Everything idle over `step`: its groups, its sizes, and when it can be copied. */
-static void build_row(struct throughput *t, const struct profile *profile, uint32_t step,
-                      struct row *row)
+/* All writers up to the version in the gap behind `access` must rerun. */
+static void need_reruns(struct throughput *t, uint32_t access, double bytes)
+{
+    const struct access *accesses = t->shape.accesses;
+    for (uint32_t a = t->shape.first_access[accesses[access].tensor]; a <= access; a++) {
+        if (accesses[a].writes) {
+            t->needed_bytes[accesses[a].step] += bytes;
+        }
+    }
+}
+
+static double share_reruns(const struct throughput *t, const struct profile *profile,
+                           uint32_t access, double bytes)
+{
+    const struct access *accesses = t->shape.accesses;
+    double ns = 0;
+    for (uint32_t a = t->shape.first_access[accesses[access].tensor]; a <= access; a++) {
+        if (accesses[a].writes) {
+            uint32_t step = accesses[a].step;
+            ns += (double)profile->clock.step_ns[step] * (bytes / t->needed_bytes[step]);
+        }
+    }
+    return ns;
+}
+
+/* Everything idle over `step`: what it is, and when it can be copied. Returns the items, without
+ * their times. */
+static uint32_t list_idle(struct throughput *t, const struct profile *profile, uint32_t step,
+                          struct row *row)
 {
     const struct problem *shape = &t->shape;
     uint32_t first = step, last = step + 1, count = 0;
-    row->all_bytes = row->largest_bytes = 0;
-    for (uint32_t s = 0; s <= step; s++) {
-        t->group_bytes[s] = 0;
-    }
     for (uint32_t a = 0; a + 1 < shape->access_count; a++) {
         const struct access *access = &shape->accesses[a];
         bool is_idle = access->has_next && (access->step == ATP_NONE || access->step < step) &&
@@ -163,26 +173,32 @@ static void build_row(struct throughput *t, const struct profile *profile, uint3
         if (!(bytes > 0)) {
             continue;
         }
-        row->all_bytes += bytes;
         row->largest_bytes = fmax(row->largest_bytes, bytes);
         first = t->made_at[access->tensor] < first ? t->made_at[access->tensor] : first;
         last = access[1].step > last ? access[1].step : last;
-        if (t->owner[a] != ATP_NONE) {
-            t->group_bytes[t->owner[a]] += bytes;
+        if (shape->recomputable[a]) {
+            t->items[count++] = (struct item){a, bytes, 0};
+            need_reruns(t, a, bytes);
         }
     }
-    for (uint32_t s = 0; s < step; s++) {
-        if (t->group_bytes[s] > 0) {
-            t->groups[count++] =
-                (struct group){s, t->group_bytes[s], (double)profile->clock.step_ns[s]};
-        }
-    }
-    qsort(t->groups, count, sizeof(*t->groups), compare_groups);
-    row->rounding = ((double)shape->access_count + ROUND_TERMS) * ROUNDING;
-    row->groups = t->groups;
-    row->group_count = count;
     row->before_ns = (double)(t->before_ns[step] - t->before_ns[first]);
     row->behind_ns = (double)(t->before_ns[last] - t->before_ns[step + 1]);
+    return count;
+}
+
+static void build_row(struct throughput *t, const struct profile *profile, uint32_t step,
+                      struct row *row)
+{
+    for (uint32_t s = 0; s <= step; s++) {
+        t->needed_bytes[s] = 0;
+    }
+    row->items = t->items;
+    row->item_count = list_idle(t, profile, step, row);
+    for (uint32_t i = 0; i < row->item_count; i++) {
+        t->items[i].ns = share_reruns(t, profile, t->items[i].access, t->items[i].bytes);
+    }
+    qsort(t->items, row->item_count, sizeof(*t->items), compare_items);
+    row->rounding = ((double)t->shape.access_count + ROUND_TERMS) * ROUNDING;
     /* Every copy has the latency; the largest tensor has the least of it per byte. */
     double latency_ns =
         row->largest_bytes > 0 ? (double)profile->clock.copy_latency_ns / row->largest_bytes : 0;
@@ -209,11 +225,11 @@ static void try_mix(const struct row *row, double recomputed, double rerun_ns, s
     }
 }
 
-/* The corners of the cost within one group, whose first byte is the `from`th. */
-static void try_group(const struct row *row, const struct group *group, double from,
-                      double rerun_ns, double least, struct mix *best)
+/* The corners of the cost within one item, whose first byte is the `from`th. */
+static void try_item(const struct row *row, const struct item *item, double from, double rerun_ns,
+                     double least, struct mix *best)
 {
-    double slope = group->ns / group->bytes, end = fmin(from + group->bytes, row->excess);
+    double slope = item->ns / item->bytes, end = fmin(from + item->bytes, row->excess);
     const double corners[] = {
         least,
         row->excess - row->before_ns / row->out_ns,
@@ -236,10 +252,10 @@ static struct mix cheapest_mix(const struct row *row)
     if (least <= 0) {
         try_mix(row, 0, 0, &best);
     }
-    for (uint32_t g = 0; g < row->group_count && from < row->excess; g++) {
-        try_group(row, &row->groups[g], from, rerun_ns, least, &best);
-        from += row->groups[g].bytes;
-        rerun_ns += row->groups[g].ns;
+    for (uint32_t i = 0; i < row->item_count && from < row->excess; i++) {
+        try_item(row, &row->items[i], from, rerun_ns, least, &best);
+        from += row->items[i].bytes;
+        rerun_ns += row->items[i].ns;
     }
     return best;
 }
