@@ -35,7 +35,7 @@ double peak_rate(const struct peak_batch *batch, int64_t iteration_ns)
         return 0;
     }
     double samples = (double)batch->batch_size * (double)batch->repeats;
-    return ns > 0 ? samples * 1e9 / ns : INFINITY;
+    return samples * 1e9 / fmax(ns, 1);
 }
 
 static bool is_stopped(const struct peak *peak)

@@ -75,7 +75,7 @@ struct peak {
 };
 
 /* Samples a second when an iteration (of forward and backward steps, with a global batch) takes
- * `iteration_ns`. 0 for INT64_MAX. */
+ * `iteration_ns`, a nanosecond at least. 0 for INT64_MAX. */
 double peak_rate(const struct peak_batch *batch, int64_t iteration_ns);
 
 /* Fills the batch sizes with what the model says of them. ATP_ERR_INVALID for options that leave no

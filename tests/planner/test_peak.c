@@ -133,6 +133,14 @@ START_TEST(a_global_batch_counts_update_steps_once)
 }
 END_TEST
 
+START_TEST(an_iteration_takes_a_nanosecond_at_least)
+{
+    const struct peak_batch batch = {.batch_size = 8, .repeats = 1};
+    ck_assert_double_eq(peak_rate(&batch, 0), 8e9);
+    ck_assert_double_eq(peak_rate(&batch, INT64_MAX), 0);
+}
+END_TEST
+
 START_TEST(the_model_alone_settles_a_range_that_fits)
 {
     struct batch_source source = chain();
@@ -276,11 +284,17 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        the_range_ends_where_no_plan_fits,          the_range_keeps_to_multiples,
-        refuses_ranges_without_batch_sizes,         names_the_least_budget_of_the_smallest_batch,
-        a_global_batch_counts_update_steps_once,    the_model_alone_settles_a_range_that_fits,
-        the_search_stops_at_its_plan_limit,         a_raised_flag_ends_the_search,
-        finds_what_planning_every_batch_size_finds, no_policy_at_its_best_beats_the_bounds,
+        the_range_ends_where_no_plan_fits,
+        the_range_keeps_to_multiples,
+        refuses_ranges_without_batch_sizes,
+        names_the_least_budget_of_the_smallest_batch,
+        a_global_batch_counts_update_steps_once,
+        an_iteration_takes_a_nanosecond_at_least,
+        the_model_alone_settles_a_range_that_fits,
+        the_search_stops_at_its_plan_limit,
+        a_raised_flag_ends_the_search,
+        finds_what_planning_every_batch_size_finds,
+        no_policy_at_its_best_beats_the_bounds,
     };
     return RUN_TESTS("peak", tests, set_up, tear_down);
 }
