@@ -94,7 +94,8 @@ def curve(planner, net, sizes, scratch):
 def found_peak(planner, net, sizes, scratch):
     """The batch size that the search finds in the same range, and its throughput."""
     done = subprocess.run([planner, "peak", scratch / "shape.yaml", "--budget", str(net.budget), "--range",
-                           f"{sizes[0]}..{sizes[-1]}", "--csv", "--points", "2", "--plans", "8", "-q"], capture_output=True, text=True, check=True)
+                           f"{sizes[0]}..{sizes[-1]}", "--csv", "--points", "2", "--plans", "8", "-q"],
+                          capture_output=True, text=True, check=True)
     row = next(r for r in csv.DictReader(io.StringIO(done.stdout)) if "peak" in r["role"].split("+"))
     return int(row["batch_size"]), float(row["per_s"])
 

@@ -26,12 +26,12 @@ static void set_up(void)
             .model = {.compute_ns = 1000000000,
                       .bound_ns = 1000000000 + 10000000 * (int64_t)i,
                       .limit = i == 0 ? THROUGHPUT_COMPUTE : THROUGHPUT_H2D,
-                      .keep_all_bytes = 80 * (i + 1)},
+                      .keep_all_bytes = UINT64_C(80) * (i + 1)},
             .bound_ns = 1000000000 + 20000000 * (int64_t)i,
             .planned = i < 3,
             .has_plan = i < 2,
             .predicted = {.iteration_ns = 1000000000 + 25000000 * (int64_t)i,
-                          .evicted_bytes = 4000 * i},
+                          .evicted_bytes = UINT64_C(4000) * i},
         };
         shown[i] = true;
     }
