@@ -17,15 +17,20 @@ enum flag {
     FLAG_CSV,
     FLAG_EFFORT,
     FLAG_FORCE,
+    FLAG_GAP,
+    FLAG_GLOBAL_BATCH,
     FLAG_HELP,
     FLAG_JSON,
     FLAG_MAX_GAP,
     FLAG_NAME,
+    FLAG_MULTIPLE,
     FLAG_NO_COLOR,
     FLAG_OUTPUT,
+    FLAG_PLANS,
     FLAG_POINTS,
     FLAG_PROFILE,
     FLAG_QUIET,
+    FLAG_RANGE,
     FLAG_REPORT,
     FLAG_TIME_LIMIT,
     FLAG_VERBOSE,
@@ -33,6 +38,10 @@ enum flag {
     FLAG_WIDTH,
     FLAG_COUNT
 };
+
+#define BATCH_MAX    (UINT64_C(1) << 31)
+#define SWEEP_POINTS 10U
+#define PEAK_POINTS  4U /* beside those of the search */
 
 #define FOR(command) (1U << (command))
 #define SOLVE        FOR(COMMAND_SOLVE)
@@ -43,7 +52,8 @@ enum flag {
 #define TRACE        FOR(COMMAND_TRACE)
 #define DIFF         FOR(COMMAND_DIFF)
 #define EMIT         FOR(COMMAND_EMIT)
-#define SOLVERS      (SOLVE | COMPARE | SWEEP)
+#define PEAK         FOR(COMMAND_PEAK)
+#define SOLVERS      (SOLVE | COMPARE | SWEEP | PEAK)
 #define ANY          (FOR(COMMAND_NONE) | SOLVERS | CHECK | SHOW | TRACE | DIFF | EMIT)
 
 static const struct {
@@ -54,28 +64,39 @@ static const struct {
 } FLAGS[FLAG_COUNT] = {
     [FLAG_ALIGNMENT] = {"--alignment", "", "BYTES", SOLVERS,
                         "every offset is a multiple of it, a power of two (default: 256 or less)"},
-    [FLAG_BATCH] = {"--batch", "", "NUMBER", SOLVERS | CHECK,
+    [FLAG_BATCH] = {"--batch", "", "NUMBER", (SOLVERS & ~PEAK) | CHECK,
                     "batch size (default: the plan's, or the profile's largest)"},
-    [FLAG_BUDGET] = {"--budget", "", "SIZE", SOLVE | COMPARE,
+    [FLAG_BUDGET] = {"--budget", "", "SIZE", SOLVE | COMPARE | PEAK,
                      "device memory that the training may use: 16GiB, 14GB, 8e9, 60%"},
     [FLAG_C] = {"--c", "", NULL, EMIT, "as C source, the only language so far"},
-    [FLAG_CSV] = {"--csv", "", NULL, COMPARE | SWEEP, "comma-separated values, one line a row"},
+    [FLAG_CSV] = {"--csv", "", NULL, COMPARE | SWEEP | PEAK,
+                  "comma-separated values, one line a row"},
     [FLAG_EFFORT] = {"--effort", "", "NUMBER", SOLVERS,
                      "multiplies the work spent on the search (default: 1)"},
     [FLAG_FORCE] = {"--force", "", NULL, DIFF, "compare plans of different models, by name"},
+    [FLAG_GAP] = {"--gap", "", "PERCENT", PEAK,
+                  "prove that no other batch size is faster by more than this (default: 1%)"},
+    [FLAG_GLOBAL_BATCH] =
+        {"--global-batch", "", "NUMBER", PEAK,
+         "samples between two updates: gradients accumulate over several batches"},
     [FLAG_HELP] = {"--help", "-h", NULL, ANY, "print this help"},
     [FLAG_JSON] = {"--json", "", NULL, SHOW | DIFF, "print one JSON object, for scripts"},
     [FLAG_MAX_GAP] = {"--max-gap", "", "PERCENT", CHECK,
                       "prove the bound anew, fail when the plan is further from it: 1%"},
+    [FLAG_MULTIPLE] = {"--multiple", "", "NUMBER", PEAK, "of batch sizes (default: 1)"},
     [FLAG_NAME] = {"--name", "", "SYMBOL", EMIT, "name of the variable (default: plan)"},
     [FLAG_NO_COLOR] = {"--no-color", "", NULL, SHOW,
                        "no colours (as NO_COLOR=1 in the environment)"},
-    [FLAG_OUTPUT] = {"-o", "--output", "FILE", SOLVE | TRACE | EMIT,
-                     "write the result to this file (default: standard output)"},
-    [FLAG_POINTS] = {"--points", "", "NUMBER", SWEEP, "budgets to plan for (default: 10)"},
+    [FLAG_OUTPUT] = {"-o", "--output", "FILE", SOLVE | PEAK | TRACE | EMIT,
+                     "write the result to this file (all but peak: default standard output)"},
+    [FLAG_PLANS] = {"--plans", "", "NUMBER", PEAK, "that the search may make (default: 8)"},
+    [FLAG_POINTS] = {"--points", "", "NUMBER", SWEEP | PEAK,
+                     "budgets to plan for (default: 10), or batch sizes (default: 4)"},
     [FLAG_PROFILE] = {"--profile", "", "PROFILE", CHECK | TRACE,
                       "the profile that the plan must be for"},
     [FLAG_QUIET] = {"-q", "--quiet", NULL, SOLVERS | CHECK, "say nothing but errors"},
+    [FLAG_RANGE] = {"--range", "", "LO..HI", PEAK,
+                    "of batch sizes (default: from 1 to the largest that can have a plan)"},
     [FLAG_REPORT] = {"--report", "", "FILE", SOLVE, "write numbers about the search, in JSON"},
     [FLAG_TIME_LIMIT] = {"--time-limit", "", "SECONDS", SOLVERS,
                          "end the search by the clock and mark the plan"},
@@ -88,7 +109,8 @@ static const struct {
 static const char *const COMMANDS[] = {
     [COMMAND_NONE] = "atp-plan", [COMMAND_SOLVE] = "solve",     [COMMAND_CHECK] = "check",
     [COMMAND_SHOW] = "show",     [COMMAND_COMPARE] = "compare", [COMMAND_SWEEP] = "sweep",
-    [COMMAND_TRACE] = "trace",   [COMMAND_DIFF] = "diff",       [COMMAND_EMIT] = "emit"};
+    [COMMAND_TRACE] = "trace",   [COMMAND_DIFF] = "diff",       [COMMAND_EMIT] = "emit",
+    [COMMAND_PEAK] = "peak"};
 #define COMMAND_COUNT (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
 
 const char *options_command_name(enum command command)
@@ -224,6 +246,24 @@ static enum atp_status read_alignment(const char *value, uint64_t *out, struct a
     return ATP_OK;
 }
 
+static enum atp_status read_range(const char *value, struct options *out, struct atp_error *err)
+{
+    char first[24];
+    size_t length = strcspn(value, ".");
+    if (strncmp(value + length, "..", 2) != 0 || length >= sizeof(first)) {
+        return atp_fail(err, ATP_ERR_INVALID, "\"%s\", expected two numbers: 8..64", value);
+    }
+    memcpy(first, value, length);
+    first[length] = '\0';
+    ATP_TRY(size_parse_count(first, 1, BATCH_MAX, &out->first_batch, err));
+    ATP_TRY(size_parse_count(value + length + 2, 1, BATCH_MAX, &out->last_batch, err));
+    if (out->first_batch > out->last_batch) {
+        return atp_fail(err, ATP_ERR_INVALID, "\"%s\" is empty, expected the smaller one first",
+                        value);
+    }
+    return ATP_OK;
+}
+
 static enum atp_status set_number(enum flag flag, const char *value, struct options *out,
                                   struct atp_error *err)
 {
@@ -232,11 +272,22 @@ static enum atp_status set_number(enum flag flag, const char *value, struct opti
         return read_alignment(value, &out->alignment_bytes, err);
     }
     if (flag == FLAG_BATCH) {
-        return size_parse_count(value, 1, UINT64_C(1) << 31, &out->batch_size, err);
+        return size_parse_count(value, 1, BATCH_MAX, &out->batch_size, err);
     }
     if (flag == FLAG_EFFORT) {
         ATP_TRY(size_parse_count(value, 1, 1000000, &number, err));
         out->effort = (uint32_t)number;
+        return ATP_OK;
+    }
+    if (flag == FLAG_GLOBAL_BATCH) {
+        return size_parse_count(value, 1, BATCH_MAX, &out->global_batch, err);
+    }
+    if (flag == FLAG_MULTIPLE) {
+        return size_parse_count(value, 1, BATCH_MAX, &out->multiple, err);
+    }
+    if (flag == FLAG_PLANS) {
+        ATP_TRY(size_parse_count(value, 1, 1000000, &number, err));
+        out->plans = (uint32_t)number;
         return ATP_OK;
     }
     if (flag == FLAG_POINTS) {
@@ -274,6 +325,9 @@ static enum atp_status set_flag(enum flag flag, const char *value, struct option
     case FLAG_ALIGNMENT:
     case FLAG_BATCH:
     case FLAG_EFFORT:
+    case FLAG_GLOBAL_BATCH:
+    case FLAG_MULTIPLE:
+    case FLAG_PLANS:
     case FLAG_POINTS:
     case FLAG_WIDTH:
         return set_number(flag, value, out, err);
@@ -283,6 +337,10 @@ static enum atp_status set_flag(enum flag flag, const char *value, struct option
     case FLAG_MAX_GAP:
         out->has_max_gap = true;
         return size_parse_percent(value, &out->max_gap, err);
+    case FLAG_GAP:
+        return size_parse_percent(value, &out->gap, err);
+    case FLAG_RANGE:
+        return read_range(value, out, err);
     case FLAG_TIME_LIMIT:
         return size_parse_seconds(value, &out->time_limit_ms, err);
     case FLAG_OUTPUT:
@@ -391,6 +449,9 @@ static enum atp_status check_options(const struct cursor *cursor, struct options
                             FLAGS[i].name);
         }
     }
+    if (out->command == COMMAND_PEAK && (cursor->given & (1U << FLAG_POINTS)) == 0) {
+        out->points = PEAK_POINTS;
+    }
     if (out->input == NULL) {
         return atp_fail(err, ATP_ERR_INVALID, "%s needs a %s", COMMANDS[out->command],
                         (FOR(out->command) & SOLVERS) != 0 ? "profile" : "plan");
@@ -421,7 +482,12 @@ enum atp_status options_parse(int argc, char *const *argv, struct options *out,
 {
     struct cursor cursor = {.argc = argc, .at = 1, .argv = argv};
     bool only_words = false, is_first = true;
-    *out = (struct options){.effort = 1, .points = 10, .name = "plan"};
+    *out = (struct options){.effort = 1,
+                            .points = SWEEP_POINTS,
+                            .plans = 8,
+                            .gap = SIZE_PERCENT,
+                            .multiple = 1,
+                            .name = "plan"};
     for (; cursor.at < argc; cursor.at++) {
         const char *argument = argv[cursor.at];
         if (!only_words && strcmp(argument, "--") == 0) {
@@ -450,7 +516,8 @@ void options_help(enum command command, FILE *out)
                          "       atp-plan sweep PROFILE [OPTION...]\n"
                          "       atp-plan trace PLAN --profile PROFILE [-o FILE]\n"
                          "       atp-plan diff PLAN PLAN [OPTION...]\n"
-                         "       atp-plan emit --c PLAN [-o FILE] [--name SYMBOL]\n\n"
+                         "       atp-plan emit --c PLAN [-o FILE] [--name SYMBOL]\n"
+                         "       atp-plan peak PROFILE --budget SIZE [OPTION...]\n\n"
                          "Plans which activations of a training iteration to keep, recompute or "
                          "swap.\n\n"
                          "  solve   write a plan for a profile and a budget\n"
@@ -460,7 +527,8 @@ void options_help(enum command command, FILE *out)
                          "  sweep   print what each budget costs, down to the least one\n"
                          "  trace   write the plan's timeline for Perfetto and chrome://tracing\n"
                          "  diff    print what changed between two plans, and what it costs\n"
-                         "  emit    write the plan as C source, to be compiled in\n\n"
+                         "  emit    write the plan as C source, to be compiled in\n"
+                         "  peak    find the batch size with most throughput within a budget\n\n"
                          "atp-plan COMMAND --help says more about one.\n",
         [COMMAND_SOLVE] = "usage: atp-plan [solve] PROFILE --budget SIZE [-o PLAN] [OPTION...]\n\n"
                           "Writes the plan with which the iteration of the profile fits the budget "
@@ -488,6 +556,10 @@ void options_help(enum command command, FILE *out)
         [COMMAND_EMIT] = "usage: atp-plan emit --c PLAN [-o FILE] [--name SYMBOL]\n\n"
                          "Writes the plan as a source file for C and C++ with one const struct "
                          "atp_plan, so\nthat a training program needs neither file nor YAML.\n",
+        [COMMAND_PEAK] = "usage: atp-plan peak PROFILE --budget SIZE [-o PLAN] [OPTION...]\n\n"
+                         "Finds the batch size at which the profile trains fastest within the "
+                         "budget, proves\nit, and prints the throughput over batch sizes beside "
+                         "that of simple policies.\n",
     };
     (void)fprintf(out, "%s\nOptions:\n", usage[command]);
     for (size_t i = 0; i < FLAG_COUNT; i++) {

@@ -22,7 +22,8 @@ enum command {
     COMMAND_SWEEP,
     COMMAND_TRACE,
     COMMAND_DIFF,
-    COMMAND_EMIT
+    COMMAND_EMIT,
+    COMMAND_PEAK
 };
 
 /* Points into the arguments. */
@@ -46,8 +47,13 @@ struct options {
     bool no_color;
     const char *report; /* NULL: not given */
     bool csv, json, force, c;
-    const char *name; /* "plan": not given */
-    uint32_t points;  /* 10: not given */
+    const char *name;                 /* "plan": not given */
+    uint32_t points;                  /* 10: not given */
+    uint64_t gap;                     /* in SIZE_PERCENT; 1 %: not given */
+    uint64_t first_batch, last_batch; /* 0: not given */
+    uint64_t multiple;                /* 1: not given */
+    uint32_t plans;                   /* 8: not given */
+    uint64_t global_batch;            /* 0: not given */
 };
 
 /* ATP_ERR_INVALID with what is wrong, in words for the person who typed it. `solve` and `compare`

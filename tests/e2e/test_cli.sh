@@ -68,7 +68,7 @@ holds() {
 echo "# usage"
 expect "no arguments are a usage error" 2 "usage: atp-plan"
 expect "--help helps" 0 "usage: atp-plan" --help
-for command in solve check show compare sweep trace diff emit; do
+for command in solve check show compare sweep trace diff emit peak; do
     expect "$command --help helps" 0 "usage: atp-plan .*$command" $command --help
 done
 expect "help goes to standard output" 0 "" --help
@@ -338,6 +338,40 @@ holds "smaller budgets are no faster" awk -F, 'NR > 2 && ($1 >= budget || $3 < t
 # shellcheck disable=SC2016 # fields of awk
 holds "and every time is above its bound" awk -F, 'NR > 1 && ($3 < $5 || $5 < 2330000) { exit 1 }' stdout
 expect "a sweep at another batch size" 0 "batch size 2" sweep "$tiny" --points 2 --batch 2
+
+echo "# peak"
+expect "a peak needs a budget" 2 "the profile's device has --budget 40000000" peak "$tiny"
+expect "which is no share" 2 "a share means other bytes at every batch size" peak "$tiny" --budget 60%
+expect "a peak is of all batch sizes" 2 "peak has no option --batch" peak "$tiny" --budget 60MB --batch 2
+expect "an empty range is refused" 2 '"5..3" is empty' peak "$tiny" --budget 60MB --range 5..3
+expect "and what is no range" 2 "expected two numbers: 8..64" peak "$tiny" --budget 60MB --range 5
+expect "and a range without a multiple" 2 "no multiple of 8" peak "$tiny" --budget 60MB --range 1..7 --multiple 8
+expect "and a global batch that nothing divides" 2 "divides the global batch of 7" \
+    peak "$tiny" --budget 60MB --range 2..3 --global-batch 7
+expect "the least budget is named" 1 "the least budget is 28000000, at batch size 1" peak "$tiny" --budget 27MB
+expect "a plan that cannot be written is refused first" 3 "cannot write" peak "$tiny" --budget 60MB -o missing/p.yaml
+cp "$tiny" same.yaml
+expect "and one that would replace its profile" 2 "would replace" peak same.yaml --budget 60MB -o same.yaml
+expect "a curve over batch sizes" 0 "^ *2 *1.13x .* 433.84 .* 433.84 .* compute *#*  peak$" peak "$tiny" --budget 60MB
+holds "with a peak" grep -q "^peak  *batch size 2, 433.84 samples/s" stdout
+holds "and its proof" grep -q "^proof  *no other batch size can be faster by more than 0.00 %" stdout
+holds "beside the largest batch size without a plan" grep -q "batch size 1 is the largest.* 1.011 times" stdout
+holds "and every policy" grep -q "^checkpoint-best .* [0-9.]*x$" stdout
+holds "in 100 columns" sh -c '! grep -Eq "^.{101}" stdout'
+holds "and a word on how it was scaled" grep -q "warning: one batch size was measured" stderr
+expect "the best plan is written" 0 "" peak "$tiny" --budget 60MB -q -o out/plan.yaml
+holds "and is right" "$planner" check out/plan.yaml --profile "$tiny" --batch 2
+expect "as CSV" 0 "^policy,batch_size,role,limit," peak "$tiny" --budget 60MB --csv
+cp stdout first
+# shellcheck disable=SC2016 # fields of awk
+holds "with as many values in each line" awk -F, 'NF != 15 { exit 1 }' stdout
+# shellcheck disable=SC2016 # fields of awk
+holds "model, bound and plan in order" awk -F, '$1 == "plan" && !($7 >= $9 && $9 >= $11) { exit 1 }' stdout
+expect "the same again" 0 "" peak "$tiny" --budget 60MB --csv
+holds "to the byte" cmp -s stdout first
+expect "update steps count once for a global batch" 0 "6 samples between two updates" \
+    peak "$tiny" --budget 60MB --global-batch 6
+holds "so that the smallest batch is as good" grep -q "^ *1 .* 437.00 .* 437.00 " stdout
 
 echo "$passed passed, $failed failed"
 test $failed -eq 0

@@ -2,13 +2,14 @@
  *
  * On profiles so small that every vector of choices can be tried: the search finds the best of
  * them (nearly always), every one of them becomes a right plan that takes exactly the time that its
- * schedule says, and none is below the bound.
+ * schedule says, and none is below the bound or the throughput model's.
  */
 #include "assemble.h"
 #include "candidates.h"
 #include "relax.h"
 #include "schedule.h"
 #include "search.h"
+#include "throughput.h"
 
 #include "assert_judges.h"
 #include "byte_machine.h"
@@ -92,7 +93,7 @@ struct trial {
     struct schedule *schedule;
     struct gaps gaps;
     uint64_t seed, budget_bytes;
-    int64_t bound_ns, best_ns; /* best_ns INT64_MAX: nothing fits */
+    int64_t model_ns, bound_ns, best_ns; /* best_ns INT64_MAX: nothing fits */
     uint32_t best_vector;
     char where[120];
     struct tally *tally;
@@ -161,6 +162,9 @@ static void try_all(struct trial *trial)
         ck_assert_msg(timeline->iteration_ns >= trial->bound_ns,
                       "%s: takes %" PRId64 " ns, below the bound of %" PRId64, trial->where,
                       timeline->iteration_ns, trial->bound_ns);
+        ck_assert_msg(timeline->iteration_ns >= trial->model_ns,
+                      "%s: takes %" PRId64 " ns, the throughput model says %" PRId64, trial->where,
+                      timeline->iteration_ns, trial->model_ns);
         bool is_best = timeline->iteration_ns < trial->best_ns;
         if (is_best) {
             trial->best_ns = timeline->iteration_ns;
@@ -208,6 +212,16 @@ static void compare_search(struct trial *trial, const struct relax_solution *rel
     judge(trial, sequence, timeline);
 }
 
+static int64_t model_bound_ns(const struct profile *profile, uint64_t budget_bytes,
+                              struct region *region)
+{
+    struct throughput *throughput = NULL;
+    struct throughput_point point;
+    ck_assert_int_eq(throughput_create(profile, region, &throughput, NULL), ATP_OK);
+    throughput_find(throughput, profile, budget_bytes, &point);
+    return point.bound_ns;
+}
+
 static void try_budget(const struct profile *profile, uint64_t seed, uint64_t budget_bytes,
                        struct region *region, struct tally *tally)
 {
@@ -223,6 +237,7 @@ static void try_budget(const struct profile *profile, uint64_t seed, uint64_t bu
     ck_assert_int_eq(relax_solve(&problem, &options, region, &relaxed, NULL), ATP_OK);
     trial.schedule = schedule_create(&problem, region);
     trial.bound_ns = relaxed.bound_ns;
+    trial.model_ns = model_bound_ns(profile, budget_bytes, region);
     list_gaps(&problem, &trial.gaps);
     try_all(&trial);
     compare_search(&trial, &relaxed);

@@ -78,6 +78,21 @@ START_TEST(reads_every_flag_of_every_command)
     ck_assert_int_eq(o.command, COMMAND_SWEEP);
     ck_assert_uint_eq(o.points, 5);
     ck_assert_uint_eq(parse_good("sweep p").points, 10);
+    o = parse_good("peak p --budget 8GB --gap 0.5% --range 8..64 --multiple 8 --global-batch 256 "
+                   "--plans 3 --points 4");
+    ck_assert_int_eq(o.command, COMMAND_PEAK);
+    ck_assert_uint_eq(o.gap, SIZE_PERCENT / 2);
+    ck_assert_uint_eq(o.first_batch, 8);
+    ck_assert_uint_eq(o.last_batch, 64);
+    ck_assert_uint_eq(o.multiple, 8);
+    ck_assert_uint_eq(o.global_batch, 256);
+    ck_assert_uint_eq(o.plans, 3);
+    ck_assert_uint_eq(o.points, 4);
+    o = parse_good("peak p --budget 8GB");
+    ck_assert_uint_eq(o.gap, SIZE_PERCENT);
+    ck_assert_uint_eq(o.points, 4);
+    ck_assert_uint_eq(o.plans, 8);
+    ck_assert_uint_eq(o.multiple, 1);
     ck_assert_str_eq(parse_good("p --budget 1 --report r.json").report, "r.json");
 }
 END_TEST
