@@ -225,6 +225,7 @@ void atp_replay_close(struct atp_replay *r)
         return;
     }
     drain(r);
+    replay_drop_graph(r);
     report_finish(&r->report);
     record_finish(&r->record);
     if (r->issued != NULL) {

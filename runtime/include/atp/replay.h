@@ -15,7 +15,8 @@
  *         atp_replay_end_iteration(replay, &err);
  *     atp_replay_close(replay);
  *
- * or let atp_replay_run_iteration call options.step for every step.
+ * or let atp_replay_run_iteration call options.step for every step, or let it launch all steps as
+ * one graph that atp_replay_capture has made of them.
  *
  * Lifetime: a replay borrows plan, model and backend; all outlive it. A pointer from
  * atp_replay_tensor_data is good from the begin of a step that uses the tensor to that step's end.
@@ -53,6 +54,7 @@ struct atp_step_call {
                            its number */
     void *stream;       /* the compute stream */
     void *workspace;    /* the step's workspace_bytes on the device; NULL when it has none */
+    bool is_capture;    /* the work is written into a graph and not done: see atp_replay_capture */
 };
 
 /* Does the work of one step. Anything but ATP_OK stops the iteration with ATP_ERR_CALLBACK. */
@@ -110,6 +112,25 @@ ATP_API ATP_MUST_USE enum atp_status atp_replay_end_iteration(struct atp_replay 
  * device bytes, with step = ATP_NONE. */
 ATP_API ATP_MUST_USE enum atp_status
 atp_replay_run_iteration(struct atp_replay *replay, atp_step_fn inputs, struct atp_error *err);
+
+/* Writes the iteration into a graph, without running it: options.step is called once for every run
+ * and rerun, with is_capture, and queues the work as always. From then on run_iteration calls
+ * `inputs` and launches the graph, in place of calling steps: the same work on the same bytes for
+ * the cost of one launch. Iterations by begin_step and end_step stay possible.
+ *
+ * What a step does on the host, and what it passes by value, is done once, at the capture: what
+ * changes between iterations must come from device memory, such as the inputs. All its work must be
+ * on call->stream, or on streams that wait for it and that it waits for; a step may not
+ * synchronise, allocate or free device memory, or touch the default stream.
+ *
+ * On failure there is no graph, and run_iteration calls the steps as before. ATP_ERR_UNSUPPORTED
+ * when the backend or its driver has no graphs, or when the driver finds that a step did what a
+ * graph cannot hold; ATP_ERR_CALLBACK when a step failed; ATP_ERR_STATE within an iteration,
+ * without options.step, and with options.record or options.report, because single steps and waits
+ * of a graph have no times. A second capture takes the place of the first, for steps that have
+ * changed. Allocates; not for inside a training step. */
+ATP_API ATP_MUST_USE enum atp_status atp_replay_capture(struct atp_replay *replay,
+                                                        struct atp_error *err);
 
 /* Device address of a tensor that is on the device now; NULL when it is not. */
 ATP_API void *atp_replay_tensor_data(const struct atp_replay *replay, uint32_t tensor);
