@@ -80,6 +80,17 @@ static enum atp_status mark(struct atp_replay *r, void *event, void *stream, str
     return r->ops->event_record(r->backend, event, stream, err);
 }
 
+/* The same for the begin and the end of a run or rerun. */
+static enum atp_status mark_work(struct atp_replay *r, bool is_start, struct atp_error *err)
+{
+    if (!r->options.report) {
+        return ATP_OK;
+    }
+    const struct report_work *work = &r->report.works[r->report.next_work];
+    r->report.next_work += !is_start;
+    return mark(r, is_start ? work->start : work->end, r->compute, err);
+}
+
 /* Queues a copy behind all compute so far, and an event behind the copy. */
 static enum atp_status start_copy(struct atp_replay *r, uint32_t id, enum atp_copy direction,
                                   struct atp_error *err)
@@ -165,7 +176,9 @@ static enum atp_status rerun(struct atp_replay *r, const struct atp_instruction 
                              struct atp_error *err)
 {
     struct atp_step_call call = make_call(r, at);
+    ATP_TRY(mark_work(r, true, err));
     ATP_TRY(call_back(r, r->options.step, &call, err));
+    ATP_TRY(mark_work(r, false, err));
     return poison(r, r->arena + at->offset, r->plan->model.steps[at->id].workspace_bytes, err);
 }
 
@@ -275,6 +288,7 @@ static enum atp_status begin_step(struct atp_replay *r, struct atp_step_call *ou
     *out_call = make_call(r, &r->plan->program[r->instruction]);
     r->instruction++;
     r->state = REPLAY_IN_STEP;
+    ATP_TRY(mark_work(r, true, err));
     return r->options.record ? record_begin_step(&r->record, r->step, err) : ATP_OK;
 }
 
@@ -300,6 +314,7 @@ static enum atp_status end_step(struct atp_replay *r, struct atp_error *err)
     if (r->options.record) {
         ATP_TRY(record_end_step(&r->record, r->step, err));
     }
+    ATP_TRY(mark_work(r, false, err));
     ATP_TRY(poison(r, r->arena + run->offset, r->plan->model.steps[run->id].workspace_bytes, err));
     r->step++;
     r->state = REPLAY_BETWEEN;

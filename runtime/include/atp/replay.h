@@ -74,7 +74,7 @@ struct atp_replay_options {
     void *compute_stream;                  /* the caller's own; NULL: the replay makes one */
     const struct atp_allocator *allocator; /* NULL: malloc and free */
     bool record;                           /* time every step; see atp_replay_write_profile */
-    bool report;                           /* time every copy and wait; see atp_replay_report */
+    bool report;                           /* time all work, copies and waits: see atp_replay_report */
     bool poison; /* fill device bytes with 0xA5 whenever they become free: a read after free is then
                     seen */
 };
@@ -185,6 +185,16 @@ struct atp_iteration_report {
 ATP_API ATP_MUST_USE enum atp_status atp_replay_report(struct atp_replay *replay,
                                                        struct atp_iteration_report *out,
                                                        struct atp_error *err);
+
+/* Writes the last complete iteration as a trace that Perfetto (ui.perfetto.dev) opens: Chrome trace
+ * events in JSON, one process "measured" with a track for compute, where stalls show, and one for
+ * copies in each direction. With a `clock`, the profile's times, the plan's simulated iteration
+ * stands beside it as the process "predicted"; NULL leaves it out. Waits for the device; the file
+ * appears under its name only when complete. Statuses as of atp_replay_report; ATP_ERR_IO. */
+ATP_API ATP_MUST_USE enum atp_status atp_replay_write_trace(struct atp_replay *replay,
+                                                            const char *path,
+                                                            const struct atp_clock *clock,
+                                                            struct atp_error *err);
 
 /* Waits for the streams, then releases everything in reverse order. Allowed in any state; NULL is
  * allowed. */
