@@ -123,9 +123,11 @@ static void write_all(FILE *file, const struct atp_replay *r, const struct atp_p
     write_text(file, facts->device_name != NULL ? facts->device_name : "unknown");
     (void)fprintf(file,
                   "\n  memory_bytes: %" PRIu64 "\n  d2h_bytes_per_second: %" PRIu64
-                  "\n  h2d_bytes_per_second: %" PRIu64 "\n  copy_latency_us: ",
+                  "\n  h2d_bytes_per_second: %" PRIu64 "\n  d2h_duplex_bytes_per_second: %" PRIu64
+                  "\n  h2d_duplex_bytes_per_second: %" PRIu64 "\n  copy_latency_us: ",
                   facts->device_memory_bytes, rates->d2h_bytes_per_second,
-                  rates->h2d_bytes_per_second);
+                  rates->h2d_bytes_per_second, rates->d2h_duplex_bytes_per_second,
+                  rates->h2d_duplex_bytes_per_second);
     write_us(file, rates->copy_latency_ns);
     if (facts->pinned_bytes > 0) {
         (void)fprintf(file, "\nhost: {pinned_bytes: %" PRIu64 "}", facts->pinned_bytes);

@@ -74,7 +74,7 @@ struct atp_replay_options {
     void *compute_stream;                  /* the caller's own; NULL: the replay makes one */
     const struct atp_allocator *allocator; /* NULL: malloc and free */
     bool record;                           /* time every step; see atp_replay_write_profile */
-    bool report;                           /* time all work, copies and waits: see atp_replay_report */
+    bool report; /* time all work, copies and waits: see atp_replay_report */
     bool poison; /* fill device bytes with 0xA5 whenever they become free: a read after free is then
                     seen */
 };
@@ -145,16 +145,18 @@ struct atp_profile_facts {
     uint64_t device_memory_bytes;
     uint64_t resident_bytes;
     uint64_t pinned_bytes;     /* limit on the host arena; 0: none is written */
-    uint64_t copy_probe_bytes; /* size of the copies timed to find the link's rates; 0: 16 MiB */
+    uint64_t copy_probe_bytes; /* size of the copies timed to find the link's rates; 0: 16 MiB.
+                                  Two of them are taken of either memory */
     const char *note;          /* written as a comment; NULL: none */
 };
 
 /* Writes a profile (version 1) of the iterations recorded so far: the median time of every step,
- * measured copy rates and latency. The first recorded iteration is warm-up and does not count when
- * there are more; of the others the latest 63 do. Comments in the file mark the steps whose times
- * spread, have outliers or are zero. The file appears under its name only when complete. Waits for
- * the device; takes memory and a stream from the backend to time copies, and gives them back.
- * ATP_ERR_STATE without options.record, without a complete iteration or within one; ATP_ERR_IO. */
+ * measured copy rates, of each direction alone and of both at once, and latency. The first recorded
+ * iteration is warm-up and does not count when there are more; of the others the latest 63 do.
+ * Comments in the file mark the steps whose times spread, have outliers or are zero. The file
+ * appears under its name only when complete. Waits for the device; takes memory and a stream from
+ * the backend to time copies, and gives them back. ATP_ERR_STATE without options.record, without a
+ * complete iteration or within one; ATP_ERR_IO. */
 ATP_API ATP_MUST_USE enum atp_status atp_replay_write_profile(struct atp_replay *replay,
                                                               const char *path,
                                                               const struct atp_profile_facts *facts,
