@@ -113,7 +113,7 @@ enum atp_status fake_kernels_step(void *ctx, const struct atp_step_call *call,
         free(launch);
         return atp_fail(err, ATP_ERR_INVALID, "%s: it touches what is not there", label);
     }
-    if (launch->is_captured) {
+    if (call->is_capture) { /* one that is not may have run by now, and be gone */
         launch->next = kernels->captured;
         kernels->captured = launch;
     }
