@@ -266,6 +266,99 @@ static enum atp_status cuda_event_elapsed(struct atp_backend *base, void *start,
     return ATP_OK;
 }
 
+static enum atp_status cuda_capture_begin(struct atp_backend *base, void *stream,
+                                          struct atp_error *err)
+{
+    struct cuda_backend *b = cuda_of(base);
+    const struct cuda_api *api = &b->api;
+    if (api->cuStreamBeginCapture == NULL || api->cuStreamEndCapture == NULL ||
+        api->cuGraphInstantiateWithFlags == NULL || api->cuGraphUpload == NULL ||
+        api->cuGraphLaunch == NULL || api->cuGraphExecDestroy == NULL ||
+        api->cuGraphDestroy == NULL) {
+        return atp_fail(err, ATP_ERR_UNSUPPORTED,
+                        "CUDA: the driver is too old for graphs, which came with CUDA 11.4");
+    }
+    ATP_TRY(enter(b, err));
+    /* Thread local: other threads, such as loaders of data, are not held to what a capture forbids;
+     * steps are, so that a forbidden call is an error and not a graph that lacks it. */
+    CUresult result =
+        api->cuStreamBeginCapture((CUstream)stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    enum atp_status left = leave(b, result, "cuStreamBeginCapture", err);
+    if (left != ATP_OK && result == CUDA_SUCCESS && enter_release(b)) {
+        CUgraph graph = NULL;
+        (void)api->cuStreamEndCapture((CUstream)stream, &graph);
+        if (graph != NULL) {
+            (void)api->cuGraphDestroy(graph);
+        }
+        leave_release(b);
+    }
+    return left;
+}
+
+static void cuda_graph_destroy(struct atp_backend *base, void *graph)
+{
+    struct cuda_backend *b = cuda_of(base);
+    if (enter_release(b)) {
+        (void)b->api.cuGraphExecDestroy((CUgraphExec)graph);
+        leave_release(b);
+    }
+}
+
+/* Within enter and leave. The first call may have returned an older error and left the stream in
+ * its capture; of a capture that is over the second gets an error that does not matter. */
+static CUresult end_capture(struct cuda_backend *b, CUstream stream, CUgraph *out)
+{
+    CUgraph late = NULL;
+    *out = NULL;
+    CUresult result = b->api.cuStreamEndCapture(stream, out);
+    if (result != CUDA_SUCCESS) {
+        (void)b->api.cuStreamEndCapture(stream, &late);
+        if (late != NULL) {
+            (void)b->api.cuGraphDestroy(late);
+        }
+    }
+    return result;
+}
+
+static enum atp_status cuda_capture_end(struct atp_backend *base, void *stream, void **out_graph,
+                                        struct atp_error *err)
+{
+    struct cuda_backend *b = cuda_of(base);
+    const char *call = "cuStreamEndCapture of what the steps queued";
+    CUgraph graph;
+    CUgraphExec exec = NULL;
+    *out_graph = NULL;
+    if (!enter_release(b)) { /* once is not enough: the capture must end */
+        return atp_fail(err, ATP_ERR_DEVICE, "CUDA: cuCtxPushCurrent failed to end a capture");
+    }
+    CUresult result = end_capture(b, (CUstream)stream, &graph);
+    if (result == CUDA_SUCCESS) {
+        call = "cuGraphInstantiateWithFlags";
+        result = b->api.cuGraphInstantiateWithFlags(&exec, graph, 0);
+        (void)b->api.cuGraphDestroy(graph); /* the other one does not need it */
+    }
+    if (result == CUDA_SUCCESS) {
+        call = "cuGraphUpload"; /* so that the first launch does not have to */
+        result = b->api.cuGraphUpload(exec, (CUstream)stream);
+    }
+    enum atp_status left = leave(b, result, call, err);
+    if (left != ATP_OK && exec != NULL) {
+        cuda_graph_destroy(base, exec);
+        return left;
+    }
+    *out_graph = exec;
+    return left;
+}
+
+static enum atp_status cuda_graph_launch(struct atp_backend *base, void *graph, void *stream,
+                                         struct atp_error *err)
+{
+    struct cuda_backend *b = cuda_of(base);
+    ATP_TRY(enter(b, err));
+    CUresult result = b->api.cuGraphLaunch((CUgraphExec)graph, (CUstream)stream);
+    return leave(b, result, "cuGraphLaunch", err);
+}
+
 static const struct atp_backend_ops cuda_ops = {
     .destroy = cuda_destroy,
     .arena_alloc = cuda_arena_alloc,
@@ -282,6 +375,10 @@ static const struct atp_backend_ops cuda_ops = {
     .stream_wait = cuda_stream_wait,
     .stream_sync = cuda_stream_sync,
     .event_elapsed = cuda_event_elapsed,
+    .capture_begin = cuda_capture_begin,
+    .capture_end = cuda_capture_end,
+    .graph_launch = cuda_graph_launch,
+    .graph_destroy = cuda_graph_destroy,
 };
 
 /* Finds the device and retains its primary context. */

@@ -288,6 +288,45 @@ static enum atp_status host_event_elapsed(struct atp_backend *base, void *start_
     return ATP_OK;
 }
 
+static enum atp_status no_graphs(struct atp_error *err)
+{
+    return atp_fail(err, ATP_ERR_UNSUPPORTED,
+                    "host backend: the work of steps is done by the thread that calls them, and "
+                    "cannot be captured");
+}
+
+static enum atp_status host_capture_begin(struct atp_backend *base, void *stream,
+                                          struct atp_error *err)
+{
+    (void)base;
+    (void)stream;
+    return no_graphs(err);
+}
+
+static enum atp_status host_capture_end(struct atp_backend *base, void *stream, void **out_graph,
+                                        struct atp_error *err)
+{
+    (void)base;
+    (void)stream;
+    *out_graph = NULL;
+    return no_graphs(err);
+}
+
+static enum atp_status host_graph_launch(struct atp_backend *base, void *graph, void *stream,
+                                         struct atp_error *err)
+{
+    (void)base;
+    (void)graph;
+    (void)stream;
+    return no_graphs(err);
+}
+
+static void host_graph_destroy(struct atp_backend *base, void *graph)
+{
+    (void)base;
+    (void)graph;
+}
+
 static const struct atp_backend_ops host_ops = {
     .destroy = host_destroy,
     .arena_alloc = host_arena_alloc,
@@ -304,6 +343,10 @@ static const struct atp_backend_ops host_ops = {
     .stream_wait = host_stream_wait,
     .stream_sync = host_stream_sync,
     .event_elapsed = host_event_elapsed,
+    .capture_begin = host_capture_begin,
+    .capture_end = host_capture_end,
+    .graph_launch = host_graph_launch,
+    .graph_destroy = host_graph_destroy,
 };
 
 enum atp_status atp_backend_host_create(const struct atp_host_options *options,

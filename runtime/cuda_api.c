@@ -2,6 +2,7 @@
 #include "cuda_api.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 struct symbol {
     const char *name;
     size_t offset; /* in struct cuda_api */
+    bool is_required;
 };
 
 /* In two steps, so that cuda.h has renamed the function before its name becomes text. */
@@ -17,9 +19,11 @@ struct symbol {
 #define TEXT_OF(name) #name
 
 static const struct symbol symbols[] = {
-#define SYMBOL(name) {TEXT(name), offsetof(struct cuda_api, name)},
-    CUDA_API_SYMBOLS(SYMBOL)
-#undef SYMBOL
+#define REQUIRED(name) {TEXT(name), offsetof(struct cuda_api, name), true},
+#define OPTIONAL(name) {TEXT(name), offsetof(struct cuda_api, name), false},
+    CUDA_API_REQUIRED(REQUIRED) CUDA_API_GRAPHS(OPTIONAL)
+#undef OPTIONAL
+#undef REQUIRED
 };
 
 /* Recent headers rename cuEventElapsedTime to a version that drivers before 12.8 do not have; the
@@ -44,7 +48,7 @@ enum atp_status cuda_api_load(const char *library, struct cuda_api *out_api, str
     }
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
         void *address = find(handle, symbols[i].name);
-        if (address == NULL) {
+        if (address == NULL && symbols[i].is_required) {
             enum atp_status status = atp_fail(
                 err, ATP_ERR_UNSUPPORTED, "CUDA: the driver %s is too old: it has no function %s",
                 library, symbols[i].name);
@@ -60,7 +64,9 @@ enum atp_status cuda_api_load(const char *library, struct cuda_api *out_api, str
 
 static enum atp_status status_of(CUresult result)
 {
-    if (result == CUDA_ERROR_NO_DEVICE || result == CUDA_ERROR_STUB_LIBRARY) {
+    bool is_capture_error = result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+                            result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    if (result == CUDA_ERROR_NO_DEVICE || result == CUDA_ERROR_STUB_LIBRARY || is_capture_error) {
         return ATP_ERR_UNSUPPORTED;
     }
     return result == CUDA_ERROR_OUT_OF_MEMORY ? ATP_ERR_NO_MEMORY : ATP_ERR_DEVICE;

@@ -11,9 +11,10 @@
 
 #include <atp/backend.h>
 
-/* Names as one writes them; cuda.h renames some (cuMemAlloc is cuMemAlloc_v2). */
+/* Names as one writes them; cuda.h renames some (cuMemAlloc is cuMemAlloc_v2). What a driver may
+ * lack is NULL in the table then. */
 /* clang-format off */
-#define CUDA_API_SYMBOLS(X)      \
+#define CUDA_API_REQUIRED(X)     \
     X(cuGetErrorName)            \
     X(cuGetErrorString)          \
     X(cuInit)                    \
@@ -39,7 +40,17 @@
     X(cuMemcpyDtoHAsync)         \
     X(cuMemcpyHtoDAsync)         \
     X(cuMemsetD8Async)
+/* Since CUDA 11.4 all of them. */
+#define CUDA_API_GRAPHS(X)         \
+    X(cuStreamBeginCapture)        \
+    X(cuStreamEndCapture)          \
+    X(cuGraphInstantiateWithFlags) \
+    X(cuGraphUpload)               \
+    X(cuGraphLaunch)               \
+    X(cuGraphExecDestroy)          \
+    X(cuGraphDestroy)
 /* clang-format on */
+#define CUDA_API_SYMBOLS(X) CUDA_API_REQUIRED(X) CUDA_API_GRAPHS(X)
 
 struct cuda_api {
 #define CUDA_API_MEMBER(name) __typeof__(&(name)) name; /* NOLINT(bugprone-macro-parentheses) */
@@ -55,7 +66,8 @@ ATP_MUST_USE enum atp_status cuda_api_load(const char *library, struct cuda_api 
 
 /* What a driver call that did not succeed means: `call` says what was tried. "CUDA: CALL:
  * CUDA_ERROR_NAME (text)". ATP_ERR_UNSUPPORTED where there is no device or only a stub of the
- * driver, ATP_ERR_NO_MEMORY where memory ran out, else ATP_ERR_DEVICE. */
+ * driver, and where a stream that is being captured forbids the call; ATP_ERR_NO_MEMORY where
+ * memory ran out; else ATP_ERR_DEVICE. */
 ATP_MUST_USE enum atp_status cuda_api_fail(const struct cuda_api *api, CUresult result,
                                            const char *call, struct atp_error *err);
 

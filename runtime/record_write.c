@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A recording as a profile file, version 1 (schemas/). Names are always quoted, so that no name can
- * be taken for another YAML type. The text goes to a temporary name beside the file, which is
- * renamed when all of it is there.
+ * be taken for another YAML type.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "fail.h"
 #include "link_probe.h"
 #include "replay_state.h"
+#include "whole_file.h"
 
 #define DEFAULT_PROBE_BYTES ((uint64_t)16 << 20)
 
@@ -127,9 +123,11 @@ static void write_all(FILE *file, const struct atp_replay *r, const struct atp_p
     write_text(file, facts->device_name != NULL ? facts->device_name : "unknown");
     (void)fprintf(file,
                   "\n  memory_bytes: %" PRIu64 "\n  d2h_bytes_per_second: %" PRIu64
-                  "\n  h2d_bytes_per_second: %" PRIu64 "\n  copy_latency_us: ",
+                  "\n  h2d_bytes_per_second: %" PRIu64 "\n  d2h_duplex_bytes_per_second: %" PRIu64
+                  "\n  h2d_duplex_bytes_per_second: %" PRIu64 "\n  copy_latency_us: ",
                   facts->device_memory_bytes, rates->d2h_bytes_per_second,
-                  rates->h2d_bytes_per_second);
+                  rates->h2d_bytes_per_second, rates->d2h_duplex_bytes_per_second,
+                  rates->h2d_duplex_bytes_per_second);
     write_us(file, rates->copy_latency_ns);
     if (facts->pinned_bytes > 0) {
         (void)fprintf(file, "\nhost: {pinned_bytes: %" PRIu64 "}", facts->pinned_bytes);
@@ -153,31 +151,10 @@ static enum atp_status write_file(const struct atp_replay *r, const char *path,
                                   const struct atp_profile_facts *facts,
                                   const struct link_rates *rates, struct atp_error *err)
 {
-    char temporary[PATH_MAX];
-    int length = snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", path, (long)getpid());
-    if (length < 0 || (size_t)length >= sizeof(temporary)) {
-        return atp_fail(err, ATP_ERR_IO, "%s: the path is too long", path);
-    }
-    FILE *file = fopen(temporary, "w");
-    if (file == NULL) {
-        return atp_fail(err, ATP_ERR_IO, "%s: cannot create it: %s", temporary, strerror(errno));
-    }
-    write_all(file, r, facts, rates);
-    bool is_whole = fflush(file) == 0 && ferror(file) == 0;
-    int cause = errno;
-    if (fclose(file) != 0 && is_whole) {
-        is_whole = false;
-        cause = errno;
-    }
-    if (is_whole && rename(temporary, path) != 0) {
-        is_whole = false;
-        cause = errno;
-    }
-    if (!is_whole) {
-        (void)remove(temporary);
-        return atp_fail(err, ATP_ERR_IO, "%s: cannot write it: %s", path, strerror(cause));
-    }
-    return ATP_OK;
+    struct whole_file whole;
+    ATP_TRY(whole_file_open(&whole, path, err));
+    write_all(whole.file, r, facts, rates);
+    return whole_file_finish(&whole, err);
 }
 
 enum atp_status atp_replay_write_profile(struct atp_replay *r, const char *path,

@@ -80,6 +80,17 @@ static enum atp_status mark(struct atp_replay *r, void *event, void *stream, str
     return r->ops->event_record(r->backend, event, stream, err);
 }
 
+/* The same for the begin and the end of a run or rerun. */
+static enum atp_status mark_work(struct atp_replay *r, bool is_start, struct atp_error *err)
+{
+    if (!r->options.report) {
+        return ATP_OK;
+    }
+    const struct report_work *work = &r->report.works[r->report.next_work];
+    r->report.next_work += !is_start;
+    return mark(r, is_start ? work->start : work->end, r->compute, err);
+}
+
 /* Queues a copy behind all compute so far, and an event behind the copy. */
 static enum atp_status start_copy(struct atp_replay *r, uint32_t id, enum atp_copy direction,
                                   struct atp_error *err)
@@ -133,7 +144,8 @@ static struct atp_step_call make_call(struct atp_replay *r, const struct atp_ins
                                   .is_rerun = at->op == ATP_OP_RERUN,
                                   .iteration = r->iteration,
                                   .stream = r->compute,
-                                  .workspace = workspace_bytes > 0 ? r->arena + at->offset : NULL};
+                                  .workspace = workspace_bytes > 0 ? r->arena + at->offset : NULL,
+                                  .is_capture = r->is_capture};
 }
 
 static enum atp_status call_back(struct atp_replay *r, atp_step_fn fn,
@@ -164,7 +176,9 @@ static enum atp_status rerun(struct atp_replay *r, const struct atp_instruction 
                              struct atp_error *err)
 {
     struct atp_step_call call = make_call(r, at);
+    ATP_TRY(mark_work(r, true, err));
     ATP_TRY(call_back(r, r->options.step, &call, err));
+    ATP_TRY(mark_work(r, false, err));
     return poison(r, r->arena + at->offset, r->plan->model.steps[at->id].workspace_bytes, err);
 }
 
@@ -274,6 +288,7 @@ static enum atp_status begin_step(struct atp_replay *r, struct atp_step_call *ou
     *out_call = make_call(r, &r->plan->program[r->instruction]);
     r->instruction++;
     r->state = REPLAY_IN_STEP;
+    ATP_TRY(mark_work(r, true, err));
     return r->options.record ? record_begin_step(&r->record, r->step, err) : ATP_OK;
 }
 
@@ -299,6 +314,7 @@ static enum atp_status end_step(struct atp_replay *r, struct atp_error *err)
     if (r->options.record) {
         ATP_TRY(record_end_step(&r->record, r->step, err));
     }
+    ATP_TRY(mark_work(r, false, err));
     ATP_TRY(poison(r, r->arena + run->offset, r->plan->model.steps[run->id].workspace_bytes, err));
     r->step++;
     r->state = REPLAY_BETWEEN;
@@ -340,6 +356,21 @@ static enum atp_status run_step(struct atp_replay *r, uint32_t step, struct atp_
     return status == ATP_OK ? atp_replay_end_step(r, step, err) : lose(r, status);
 }
 
+/* The rest of an iteration whose inputs are there, as one graph. */
+static enum atp_status launch(struct atp_replay *r, struct atp_error *err)
+{
+    enum atp_status status = r->ops->graph_launch(r->backend, r->graph, r->compute, err);
+    if (status != ATP_OK) {
+        return lose(r, status);
+    }
+    for (uint32_t i = 0; i < r->instruction; i++) { /* so far only allocs */
+        r->tensors[r->plan->program[i].id].data = NULL;
+    }
+    r->iteration++;
+    r->state = REPLAY_OUTSIDE;
+    return ATP_OK;
+}
+
 enum atp_status atp_replay_run_iteration(struct atp_replay *r, atp_step_fn inputs,
                                          struct atp_error *err)
 {
@@ -347,7 +378,7 @@ enum atp_status atp_replay_run_iteration(struct atp_replay *r, atp_step_fn input
         return atp_fail(err, ATP_ERR_STATE, "run_iteration: needs options.step");
     }
     ATP_TRY(atp_replay_begin_iteration(r, err));
-    if (inputs != NULL) {
+    if (inputs != NULL) { /* never part of a graph: they change */
         struct atp_step_call call = {
             .replay = r, .step = ATP_NONE, .iteration = r->iteration, .stream = r->compute};
         enum atp_status status = call_back(r, inputs, &call, err);
@@ -355,10 +386,70 @@ enum atp_status atp_replay_run_iteration(struct atp_replay *r, atp_step_fn input
             return lose(r, status);
         }
     }
+    if (r->graph != NULL) {
+        return launch(r, err);
+    }
     for (uint32_t s = 0; s < r->plan->model.step_count; s++) {
         ATP_TRY(run_step(r, s, err));
     }
     return atp_replay_end_iteration(r, err);
+}
+
+void replay_drop_graph(struct atp_replay *r)
+{
+    if (r->graph != NULL) {
+        r->ops->graph_destroy(r->backend, r->graph);
+        r->graph = NULL;
+    }
+}
+
+/* Between capture_begin and capture_end. Every copy of a program is waited for by compute, so that
+ * the copy streams, which join the capture with the first copy of theirs, have left it by its end.
+ */
+static enum atp_status capture_steps(struct atp_replay *r, struct atp_error *err)
+{
+    for (uint32_t s = 0; s < r->plan->model.step_count; s++) {
+        ATP_TRY(run_step(r, s, err));
+    }
+    return advance(r, MASK_UP_TO_RUN, err);
+}
+
+static enum atp_status capture(struct atp_replay *r, struct atp_error *err)
+{
+    ATP_TRY(begin(r, err));
+    ATP_TRY(r->ops->capture_begin(r->backend, r->compute, err));
+    r->is_capture = true;
+    enum atp_status status = capture_steps(r, err);
+    r->is_capture = false;
+    enum atp_status ended =
+        r->ops->capture_end(r->backend, r->compute, &r->graph, status == ATP_OK ? err : NULL);
+    if (status != ATP_OK) {
+        replay_drop_graph(r);
+    }
+    return status != ATP_OK ? status : ended;
+}
+
+enum atp_status atp_replay_capture(struct atp_replay *r, struct atp_error *err)
+{
+    if (r->options.step == NULL) {
+        return atp_fail(err, ATP_ERR_STATE, "capture: needs options.step");
+    }
+    if (r->options.record || r->options.report) {
+        return atp_fail(err, ATP_ERR_STATE,
+                        "capture: steps of a graph have no times of their own, but the replay was "
+                        "opened with options.%s",
+                        r->options.record ? "record" : "report");
+    }
+    if (r->state != REPLAY_OUTSIDE && r->state != REPLAY_LOST) {
+        return refuse(r, "capture", err);
+    }
+    replay_drop_graph(r);
+    enum atp_status status = capture(r, err);
+    if (status != ATP_OK) {
+        return lose(r, status);
+    }
+    r->state = REPLAY_OUTSIDE;
+    return ATP_OK;
 }
 
 void *atp_replay_tensor_data(const struct atp_replay *r, uint32_t tensor)

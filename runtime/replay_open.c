@@ -13,6 +13,7 @@
 /* What the program needs, counted in one pass. */
 struct needs {
     uint32_t evict_count, restore_count, rerun_count;
+    uint32_t work_count;      /* runs and reruns */
     uint32_t in_flight_count; /* most copies in flight at once */
 };
 
@@ -37,6 +38,7 @@ static struct needs count_needs(const struct atp_plan *plan)
         needs.evict_count += op == ATP_OP_EVICT;
         needs.restore_count += op == ATP_OP_RESTORE;
         needs.rerun_count += op == ATP_OP_RERUN;
+        needs.work_count += op == ATP_OP_RUN || op == ATP_OP_RERUN;
         in_flight += op == ATP_OP_EVICT || op == ATP_OP_RESTORE;
         in_flight -= op == ATP_OP_EVICTED || op == ATP_OP_RESTORED;
         needs.in_flight_count =
@@ -73,7 +75,8 @@ static struct atp_replay *lay_out(struct carve *carve, struct atp_replay *measur
         record_lay_out(&replay->record, model, carve);
     }
     if (options->report) {
-        report_lay_out(&replay->report, needs->evict_count + needs->restore_count, carve);
+        report_lay_out(&replay->report, needs->evict_count + needs->restore_count,
+                       needs->work_count, carve);
     }
     return replay;
 }
@@ -174,6 +177,7 @@ enum atp_status atp_replay_open(const struct atp_plan *plan, const struct atp_mo
     struct atp_replay *replay;
     *out_replay = NULL;
     ATP_TRY(atp_model_check(model, NULL, err));
+    needs.work_count = model->step_count;
     if (plan != NULL) {
         ATP_TRY(check_plan(plan, model, err));
         needs = count_needs(plan);
@@ -225,6 +229,7 @@ void atp_replay_close(struct atp_replay *r)
         return;
     }
     drain(r);
+    replay_drop_graph(r);
     report_finish(&r->report);
     record_finish(&r->record);
     if (r->issued != NULL) {

@@ -48,6 +48,9 @@ struct atp_replay {
     void *issued; /* event, recorded on compute where a copy is issued; the copy's stream waits for
                      it before it is recorded again */
 
+    void *graph;     /* of an iteration without its inputs; NULL: none was captured */
+    bool is_capture; /* what is queued goes into one */
+
     struct replay_tensor *tensors;
     uint32_t event_count;  /* most copies in flight at once */
     void **events;         /* recorded behind a copy */
@@ -61,5 +64,8 @@ struct atp_replay {
 
 /* Forgets all tensors and copies in flight, as at the beginning of the first iteration. */
 void replay_reset(struct atp_replay *replay);
+
+/* Releases the graph, if there is one. */
+void replay_drop_graph(struct atp_replay *replay);
 
 #endif

@@ -3,11 +3,14 @@
 
 #include "fail.h"
 
-void report_lay_out(struct report *report, uint32_t copy_count, struct carve *carve)
+void report_lay_out(struct report *report, uint32_t copy_count, uint32_t work_count,
+                    struct carve *carve)
 {
     report->copies = CARVE(carve, struct report_copy, copy_count);
     report->waits = CARVE(carve, struct atp_wait_report, copy_count);
+    report->works = CARVE(carve, struct report_work, work_count);
     report->copy_count = copy_count;
+    report->work_count = work_count;
 }
 
 static enum atp_status make_event(struct report *report, void **out, struct atp_error *err)
@@ -29,6 +32,10 @@ enum atp_status report_init(struct report *report, struct atp_backend *backend, 
         ATP_TRY(make_event(report, &copy->wait_start, err));
         ATP_TRY(make_event(report, &copy->wait_end, err));
     }
+    for (uint32_t w = 0; w < report->work_count; w++) {
+        ATP_TRY(make_event(report, &report->works[w].start, err));
+        ATP_TRY(make_event(report, &report->works[w].end, err));
+    }
     return ATP_OK;
 }
 
@@ -41,6 +48,10 @@ static void drop_event(struct report *report, void *event)
 
 void report_finish(struct report *report)
 {
+    for (uint32_t w = report->work_count; w > 0; w--) {
+        drop_event(report, report->works[w - 1].end);
+        drop_event(report, report->works[w - 1].start);
+    }
     for (uint32_t c = report->copy_count; c > 0; c--) {
         struct report_copy *copy = &report->copies[c - 1];
         drop_event(report, copy->wait_end);
@@ -55,6 +66,7 @@ void report_finish(struct report *report)
 enum atp_status report_begin_iteration(struct report *report, struct atp_error *err)
 {
     report->next_copy = 0;
+    report->next_work = 0;
     report->is_complete = false;
     return report->backend->ops->event_record(report->backend, report->begin, report->stream, err);
 }
@@ -74,6 +86,12 @@ static enum atp_status elapsed(struct report *report, void *start, void *end, in
     ATP_TRY(report->backend->ops->event_elapsed(report->backend, start, end, out_ns, err));
     *out_ns = *out_ns < 0 ? 0 : *out_ns;
     return ATP_OK;
+}
+
+enum atp_status report_time(struct report *report, void *event, int64_t *out_ns,
+                            struct atp_error *err)
+{
+    return elapsed(report, report->begin, event, out_ns, err);
 }
 
 enum atp_status report_read(struct report *report, struct atp_iteration_report *out,

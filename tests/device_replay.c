@@ -319,6 +319,9 @@ int main(int count, char **arguments)
     (void)printf("link: to the host %.2f GB/s, to the device %.2f GB/s, latency %.2f us\n",
                  (double)rates.d2h_bytes_per_second * 1e-9,
                  (double)rates.h2d_bytes_per_second * 1e-9, (double)rates.copy_latency_ns * 1e-3);
+    (void)printf("duplex: to the host %.2f GB/s, to the device %.2f GB/s, both at once\n",
+                 (double)rates.d2h_duplex_bytes_per_second * 1e-9,
+                 (double)rates.h2d_duplex_bytes_per_second * 1e-9);
     bool is_right = replay_plans(backend, &settings);
     atp_backend_destroy(backend);
     return is_right ? EXIT_SUCCESS : EXIT_WRONG;

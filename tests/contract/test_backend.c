@@ -399,6 +399,41 @@ START_TEST(keeps_two_backends_apart)
 }
 END_TEST
 
+/* Host backends have no graphs, and say so; where there are some, they do what was captured. */
+START_TEST(captures_work_and_launches_it_or_says_that_it_cannot)
+{
+    struct bench b;
+    if (bench_init(&b, _i)) {
+        void *graph = NULL;
+        enum atp_status status = b.ops->capture_begin(b.backend, b.compute, &b.err);
+        if (status == ATP_OK) {
+            fill(&b, b.compute, 0, 101);
+            record(&b, 2, b.compute);
+            wait(&b, b.out, 2);
+            copy_out(&b, 0, 0);
+            record(&b, 3, b.out);
+            wait(&b, b.compute, 3);
+            OK(&b, b.ops->capture_end(b.backend, b.compute, &graph, &b.err));
+            sync(&b, b.compute);
+            assert_pinned(&b, 0, 0);
+            for (int i = 0; i < 2; i++) {
+                OK(&b, b.ops->graph_launch(b.backend, graph, b.compute, &b.err));
+                fill(&b, b.compute, 0, 102); /* must not reach the copy */
+            }
+            sync(&b, b.compute);
+            assert_pinned(&b, 0, 101);
+            b.ops->graph_destroy(b.backend, graph);
+        } else {
+            ck_assert_int_eq(status, ATP_ERR_UNSUPPORTED);
+            ck_assert_int_eq(b.ops->capture_end(b.backend, b.compute, &graph, NULL),
+                             ATP_ERR_UNSUPPORTED);
+            ck_assert_ptr_null(graph);
+        }
+        bench_finish(&b);
+    }
+}
+END_TEST
+
 START_TEST(has_no_empty_slot)
 {
     struct bench b;
@@ -495,6 +530,7 @@ int main(void)
     tcase_add_loop_test(all, refuses_the_time_of_an_event_that_is_not_timed, 0, n);
     tcase_add_loop_test(all, destroys_streams_and_events_whose_work_is_not_done, 0, n);
     tcase_add_loop_test(all, keeps_two_backends_apart, 0, n);
+    tcase_add_loop_test(all, captures_work_and_launches_it_or_says_that_it_cannot, 0, n);
     tcase_add_test(host, late_copies_run_only_when_something_forces_them);
     tcase_add_test(host, threaded_copies_take_at_least_the_time_of_their_bytes);
     tcase_add_test(host, destroys_no_backend_at_all);

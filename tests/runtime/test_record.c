@@ -115,6 +115,8 @@ START_TEST(writes_every_part_of_the_format)
         "# recorded by a test\n# on two lines\natp_profile: 1\nmodel: \"rich\"\n",
         "device:\n  name: \"a \\\"host\\\"\"\n  memory_bytes: 1000000\n",
         "\n  d2h_bytes_per_second: 1000000000\n  h2d_bytes_per_second: 1000000000\n",
+        /* On the spy's clock no two copies run at once; the rate is a copy's own. */
+        "\n  d2h_duplex_bytes_per_second: 1000000000\n  h2d_duplex_bytes_per_second: 1000000000\n",
         "\n  copy_latency_us: 5.000\nhost: {pinned_bytes: 5000}\nbatch_size: ",
         "\nresident_bytes: 77\ntensors:\n  - {name: \"x\", bytes: 64}\n",
         "  - {name: \"m\", bytes: 32}\n",

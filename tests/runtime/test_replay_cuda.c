@@ -12,104 +12,23 @@
 #include <string.h>
 
 #include "assert_error.h"
-#include "backends.h"
-#include "fake_cuda.h"
-#include "fake_kernels.h"
-#include "plan_builder.h"
+#include "fake_rig.h"
 #include "random.h"
 #include "random_plan.h"
 #include "run_tests.h"
-
-#define SALT 41
-
-/* A session of the fake driver with a replay of a plan on it. */
-struct rig {
-    struct atp_backend *backend;
-    struct fake_kernels kernels;
-    struct atp_replay_options options; /* kernels and poison; change them before rig_open */
-    struct atp_replay *replay;
-    struct atp_error err;
-    struct fake_report report; /* by rig_finish */
-};
-
-static void rig_start(struct rig *r, const struct atp_model *model,
-                      const struct fake_options *options)
-{
-    memset(r, 0, sizeof(*r));
-    fake_cuda_start(options);
-    fake_kernels_init(&r->kernels, model, SALT);
-    r->options = (struct atp_replay_options){
-        .step = fake_kernels_step, .step_ctx = &r->kernels, .poison = true};
-}
-
-/* The first call that can fail. */
-static enum atp_status rig_open(struct rig *r, const struct atp_plan *plan)
-{
-    enum atp_status status = ATP_OK;
-    if (r->backend == NULL) {
-        status = cuda_backend_create(fake_cuda_api(), 0, &r->backend, &r->err);
-    }
-    if (status == ATP_OK) {
-        status = atp_replay_open(plan, r->kernels.toy.model, r->backend, &r->options, &r->replay,
-                                 &r->err);
-    }
-    return status;
-}
-
-static void rig_finish(struct rig *r)
-{
-    atp_replay_close(r->replay);
-    atp_backend_destroy(r->backend);
-    fake_cuda_finish(&r->report);
-    fake_kernels_finish(&r->kernels);
-    ck_assert_ptr_null(fake_cuda_current());
-}
-
-static void rig_iterate(struct rig *r, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        assert_ok(atp_replay_run_iteration(r->replay, fake_kernels_step, &r->err), r->err);
-    }
-}
-
-static void finish_clean(struct rig *r)
-{
-    rig_finish(r);
-    ck_assert_msg(r->report.total == 0, "%s", r->report.text);
-    ck_assert_msg(r->kernels.late.status == ATP_OK, "%s", r->kernels.late.text);
-}
-
-/* The digest of the iteration without a plan, on the host. */
-static uint64_t plain_digest(const struct atp_model *model)
-{
-    struct atp_backend *backend = test_host_create(ATP_HOST_EAGER, 0, 0);
-    struct atp_replay *replay;
-    struct atp_error err;
-    struct toy toy;
-    toy_init(&toy, model, SALT);
-    struct atp_replay_options options = {.step = toy_work, .step_ctx = &toy};
-    assert_ok(atp_replay_open(NULL, model, backend, &options, &replay, &err), err);
-    assert_ok(atp_replay_run_iteration(replay, toy_work, &err), err);
-    uint64_t digest = toy_digest(&toy);
-    atp_replay_close(replay);
-    atp_backend_destroy(backend);
-    toy_finish(&toy);
-    return digest;
-}
 
 /* Every iteration gives the bytes of the plain one; the host waits only to look. */
 static void expect_right(const struct plan_builder *b, uint32_t iterations,
                          const struct fake_options *options)
 {
-    uint64_t expected = plain_digest(&b->plan.model);
+    uint64_t expected = rig_plain_digest(&b->plan.model);
     struct rig r;
     rig_start(&r, &b->plan.model, options);
     assert_ok(rig_open(&r, &b->plan), r.err);
     rig_iterate(&r, iterations);
-    atp_replay_close(r.replay); /* waits, so that all kernels have run */
-    r.replay = NULL;
+    rig_close(&r);
     uint64_t digest = toy_digest(&r.kernels.toy);
-    finish_clean(&r);
+    rig_finish_clean(&r);
     ck_assert_uint_eq(digest, expected);
 }
 
@@ -129,29 +48,22 @@ END_TEST
 START_TEST(runs_the_plain_iteration_itself)
 {
     struct plan_builder *b = plan_builder_rich();
-    uint64_t expected = plain_digest(&b->plan.model);
+    uint64_t expected = rig_plain_digest(&b->plan.model);
     struct rig r;
     rig_start(&r, &b->plan.model, NULL);
     assert_ok(rig_open(&r, NULL), r.err);
     rig_iterate(&r, 3);
-    atp_replay_close(r.replay);
-    r.replay = NULL;
+    rig_close(&r);
     ck_assert_uint_eq(toy_digest(&r.kernels.toy), expected);
-    finish_clean(&r);
+    rig_finish_clean(&r);
     plan_builder_destroy(b);
 }
 END_TEST
 
-static uint64_t setting(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text == NULL ? otherwise : strtoull(text, NULL, 10);
-}
-
 START_TEST(keeps_random_plans_right_at_any_timing)
 {
-    uint64_t seed = setting("ATP_CHAOS_SEED", 1), done = 0;
-    uint64_t wanted = setting("ATP_CHAOS_ITERATIONS", 400);
+    uint64_t seed = rig_setting("ATP_CHAOS_SEED", 1), done = 0;
+    uint64_t wanted = rig_setting("ATP_CHAOS_ITERATIONS", 400);
     struct random random = {seed};
     while (done < wanted) {
         uint64_t plan_seed = random_next(&random);
@@ -180,8 +92,7 @@ static struct fake_report lose_wait(const struct plan_builder *b, uint64_t wait,
     rig_start(&r, &b->plan.model, &options);
     assert_ok(rig_open(&r, &b->plan), r.err);
     rig_iterate(&r, 2);
-    atp_replay_close(r.replay);
-    r.replay = NULL;
+    rig_close(&r);
     *out_digest = toy_digest(&r.kernels.toy);
     rig_finish(&r);
     return r.report;
@@ -210,7 +121,7 @@ START_TEST(gives_right_bytes_where_a_forgotten_wait_is_no_race)
     uint32_t race_count = 0, harmless_count = 0;
     for (uint32_t i = 0; i < 60; i++) {
         struct plan_builder *b = random_plan(random_next(&random), 2 + random_below(&random, 8));
-        uint64_t digest, expected = plain_digest(&b->plan.model);
+        uint64_t digest, expected = rig_plain_digest(&b->plan.model);
         uint64_t wait_count = lose_wait(b, 0, 0, &digest).wait_count;
         if (wait_count > 0) {
             uint64_t wait = 1 + random_next(&random) % wait_count;
@@ -249,7 +160,7 @@ START_TEST(takes_releases_and_waits_for_nothing_inside_an_iteration)
         ck_assert_msg(fake_cuda_calls(forbidden[i]) == before[i], "%s", forbidden[i]);
     }
     ck_assert_uint_gt(fake_cuda_calls("cuMemcpyDtoHAsync"), 0);
-    finish_clean(&r);
+    rig_finish_clean(&r);
     plan_builder_destroy(b);
 }
 END_TEST
@@ -268,13 +179,12 @@ START_TEST(runs_on_the_stream_of_the_caller_and_leaves_his_context_alone)
     ck_assert_int_eq(api->cuCtxPushCurrent(fake_cuda_other_context()), CUDA_SUCCESS);
     assert_ok(rig_open(&r, &b->plan), r.err);
     rig_iterate(&r, 2);
-    atp_replay_close(r.replay);
-    r.replay = NULL;
+    rig_close(&r);
     ck_assert_ptr_eq(fake_cuda_current(), fake_cuda_other_context());
     ck_assert_int_eq(api->cuCtxPopCurrent(&popped), CUDA_SUCCESS);
-    ck_assert_uint_eq(toy_digest(&r.kernels.toy), plain_digest(&b->plan.model));
+    ck_assert_uint_eq(toy_digest(&r.kernels.toy), rig_plain_digest(&b->plan.model));
     r.backend->ops->stream_destroy(r.backend, mine);
-    finish_clean(&r);
+    rig_finish_clean(&r);
     plan_builder_destroy(b);
 }
 END_TEST
@@ -293,8 +203,7 @@ static bool live(struct rig *r, const struct plan_builder *b)
             assert_ok(atp_replay_run_iteration(r->replay, fake_kernels_step, &r->err), r->err);
         }
     }
-    atp_replay_close(r->replay);
-    r->replay = NULL;
+    rig_close(r);
     return is_good;
 }
 
@@ -314,7 +223,7 @@ static uint64_t survive(const struct plan_builder *b, struct fake_options option
         ck_assert(live(&r, b));
     }
     uint64_t digest = toy_digest(&r.kernels.toy);
-    finish_clean(&r);
+    rig_finish_clean(&r);
     ck_assert_msg(digest == expected, "call %" PRIu64 ", allocation %" PRIu64, options.failing_call,
                   options.failing_allocation);
     return r.report.call_count;
@@ -323,7 +232,7 @@ static uint64_t survive(const struct plan_builder *b, struct fake_options option
 START_TEST(survives_the_failure_of_every_driver_call)
 {
     struct plan_builder *b = plan_builder_rich();
-    uint64_t expected = plain_digest(&b->plan.model);
+    uint64_t expected = rig_plain_digest(&b->plan.model);
     uint64_t call_count = survive(b, (struct fake_options){0}, expected, ATP_OK);
     ck_assert_uint_gt(call_count, 300);
     for (uint64_t call = 1; call <= call_count; call++) {
@@ -358,7 +267,7 @@ END_TEST
 START_TEST(survives_memory_that_cannot_be_had)
 {
     struct plan_builder *b = plan_builder_rich();
-    uint64_t expected = plain_digest(&b->plan.model);
+    uint64_t expected = rig_plain_digest(&b->plan.model);
     for (uint64_t allocation = 1; allocation <= 2; allocation++) {
         (void)survive(b, (struct fake_options){.failing_allocation = allocation}, expected,
                       ATP_ERR_NO_MEMORY);

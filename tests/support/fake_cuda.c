@@ -91,6 +91,7 @@ static void release_all(struct fake_state *state)
         free(state->blocks);
         state->blocks = next;
     }
+    fake_graphs_release(state);
     race_destroy(state->races);
     free(state->works);
     state->works = NULL;
@@ -215,6 +216,7 @@ void fake_find_leaks(struct fake_state *state)
         }
         e->is_dead = true;
     }
+    fake_graphs_find_leaks(state, is_gone);
     state->report.live_count = 0;
 }
 

@@ -12,6 +12,10 @@
  * that is not pinned, not there or not all there, waits for events that were never recorded, use
  * after destroy, calls without the right context, and what is left over when the context goes.
  *
+ * Captured streams and graphs are there too, as far as the backend uses them: what a capture
+ * forbids is refused as a driver does, and a launch is checked for races along the graph's edges
+ * alone.
+ *
  * A driver is one per process, so a session is too; start and finish are not for several threads at
  * once, everything between is.
  */
@@ -86,7 +90,8 @@ struct fake_access {
 };
 
 /* Queues `work(ctx)`, which touches what `accesses` say and nothing else. `label` is copied. False
- * when the stream or an access is a fault: the work will not run. */
+ * when the stream or an access is a fault: the work will not run. On a stream that is being
+ * captured it runs once for each launch of the graph. */
 bool fake_cuda_launch(void *stream, const char *label, const struct fake_access *accesses,
                       uint32_t access_count, void (*work)(void *ctx), void *ctx);
 

@@ -69,13 +69,18 @@ CUresult cuGetErrorName(CUresult error, const char **pStr)
 {
     struct fake_state *state = fake_lock();
     (void)fake_begin(state, FAKE_cuGetErrorName);
-    *pStr = error == CUDA_ERROR_OUT_OF_MEMORY    ? "CUDA_ERROR_OUT_OF_MEMORY"
-            : error == CUDA_ERROR_LAUNCH_FAILED  ? "CUDA_ERROR_LAUNCH_FAILED"
-            : error == CUDA_ERROR_NO_DEVICE      ? "CUDA_ERROR_NO_DEVICE"
-            : error == CUDA_ERROR_INVALID_VALUE  ? "CUDA_ERROR_INVALID_VALUE"
-            : error == CUDA_ERROR_INVALID_HANDLE ? "CUDA_ERROR_INVALID_HANDLE"
-            : error == CUDA_ERROR_NOT_READY      ? "CUDA_ERROR_NOT_READY"
-                                                 : NULL;
+    *pStr =
+        error == CUDA_ERROR_OUT_OF_MEMORY                ? "CUDA_ERROR_OUT_OF_MEMORY"
+        : error == CUDA_ERROR_LAUNCH_FAILED              ? "CUDA_ERROR_LAUNCH_FAILED"
+        : error == CUDA_ERROR_NO_DEVICE                  ? "CUDA_ERROR_NO_DEVICE"
+        : error == CUDA_ERROR_INVALID_VALUE              ? "CUDA_ERROR_INVALID_VALUE"
+        : error == CUDA_ERROR_INVALID_HANDLE             ? "CUDA_ERROR_INVALID_HANDLE"
+        : error == CUDA_ERROR_NOT_READY                  ? "CUDA_ERROR_NOT_READY"
+        : error == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ? "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+        : error == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ? "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
+        : error == CUDA_ERROR_STREAM_CAPTURE_UNJOINED    ? "CUDA_ERROR_STREAM_CAPTURE_UNJOINED"
+        : error == CUDA_ERROR_STREAM_CAPTURE_ISOLATION   ? "CUDA_ERROR_STREAM_CAPTURE_ISOLATION"
+                                                         : NULL;
     return fake_end(state, *pStr != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -236,6 +241,9 @@ CUresult cuMemAlloc(CUdeviceptr *out, size_t bytes)
     CUresult result = FAKE_BEGIN(state, cuMemAlloc);
     void *memory = NULL;
     if (result == CUDA_SUCCESS) {
+        result = fake_capture_forbids(state);
+    }
+    if (result == CUDA_SUCCESS) {
         result = take(state, bytes, false, &memory);
     }
     *out = (CUdeviceptr)memory;
@@ -246,7 +254,10 @@ CUresult cuMemFree(CUdeviceptr memory)
 {
     struct fake_state *state = fake_lock();
     CUresult result = FAKE_BEGIN(state, cuMemFree);
-    CUresult freed = give_back(state, (uintptr_t)memory, false);
+    CUresult freed = fake_capture_forbids(state);
+    if (freed == CUDA_SUCCESS) {
+        freed = give_back(state, (uintptr_t)memory, false);
+    }
     return fake_end(state, result != CUDA_SUCCESS ? result : freed);
 }
 
@@ -254,6 +265,9 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
     struct fake_state *state = fake_lock();
     CUresult result = FAKE_BEGIN(state, cuMemHostAlloc);
+    if (result == CUDA_SUCCESS) {
+        result = fake_capture_forbids(state);
+    }
     if (result == CUDA_SUCCESS) {
         result = (Flags & ~(unsigned)CU_MEMHOSTALLOC_PORTABLE) != 0
                      ? CUDA_ERROR_INVALID_VALUE
@@ -334,6 +348,10 @@ CUresult cuStreamSynchronize(CUstream handle)
     if (stream == NULL) {
         return fake_end(state, CUDA_ERROR_INVALID_HANDLE);
     }
+    CUresult forbidden = fake_capture_forbids_sync(stream);
+    if (forbidden != CUDA_SUCCESS) {
+        return fake_end(state, forbidden);
+    }
     race_learn(state->races, RACE_HOST, race_clock_of(state->races, stream->agent));
     fake_reach(state, stream, stream->queued);
     return fake_end(state, result);
@@ -382,8 +400,12 @@ CUresult cuEventRecord(CUevent event_handle, CUstream stream_handle)
     if (stream == NULL || event == NULL) {
         return fake_end(state, CUDA_ERROR_INVALID_HANDLE);
     }
+    if (result == CUDA_SUCCESS && stream->capture != NULL) {
+        return fake_end(state, fake_capture_record(stream, event));
+    }
     if (result == CUDA_SUCCESS) {
         fake_issue(state, stream);
+        event->capture = NULL;
         event->is_recorded = true;
         event->has_passed = false;
         event->stream = stream;
@@ -410,6 +432,9 @@ CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent event_handle, unsigne
     if (result != CUDA_SUCCESS || ++state->report.wait_count == state->options.lost_wait) {
         return fake_end(state, result);
     }
+    if (stream->capture != NULL || event->capture != NULL) {
+        return fake_end(state, fake_capture_wait(stream, event));
+    }
     if (!event->is_recorded) {
         fake_complain(state, FAKE_UNRECORDED_WAIT, "stream %u waits for nothing", stream->agent);
         return fake_end(state, result);
@@ -431,6 +456,9 @@ CUresult cuEventElapsedTime(float *ms, CUevent start_handle, CUevent end_handle)
     if (start == NULL || stop == NULL || !start->is_timed || !stop->is_timed ||
         !start->is_recorded || !stop->is_recorded) {
         return fake_end(state, CUDA_ERROR_INVALID_HANDLE);
+    }
+    if (result == CUDA_SUCCESS && (start->capture != NULL || stop->capture != NULL)) {
+        result = CUDA_ERROR_CAPTURED_EVENT;
     }
     if (result == CUDA_SUCCESS && (!start->has_passed || !stop->has_passed)) {
         result = CUDA_ERROR_NOT_READY;

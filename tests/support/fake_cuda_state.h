@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * The inside of the fake driver: fake_cuda.c has the session and its faults, fake_cuda_queue.c the
- * workers, fake_cuda_calls.c and fake_cuda_work.c the driver's functions.
+ * workers, fake_cuda_calls.c, fake_cuda_work.c and fake_cuda_graph.c the driver's functions.
  *
  * What is destroyed stays until the session ends, so that its later use is seen and harms nothing.
  * One lock for all; a worker releases it to sleep and to move bytes. Bytes move under a lock of
@@ -18,11 +18,13 @@
 
 struct fake_event {
     bool is_timed, is_recorded, is_dead;
-    struct fake_stream *stream; /* of the last record */
-    uint64_t position;          /* jobs of that stream that the last record comes after */
-    struct race_clock clock;    /* what whoever waits for it knows */
-    uint64_t generation;        /* number of records */
-    bool has_passed;            /* the last record has */
+    struct fake_stream *stream;   /* of the last record */
+    uint64_t position;            /* jobs of that stream that the last record comes after */
+    struct race_clock clock;      /* what whoever waits for it knows */
+    uint64_t generation;          /* number of records */
+    bool has_passed;              /* the last record has */
+    struct fake_capture *capture; /* that the last record is part of; NULL: of none */
+    uint32_t record;              /* its node there */
     int64_t time_ns;
     struct fake_event *next;
 };
@@ -57,6 +59,8 @@ struct fake_stream {
     pthread_cond_t has_work;
     struct fake_job *first, **end;
     uint64_t queued, done;
+    struct fake_capture *capture; /* NULL: work is done, not captured */
+    uint32_t lane;                /* in it */
     struct fake_stream *next;
 };
 
@@ -86,6 +90,8 @@ struct fake_state {
     struct fake_stream *streams;
     struct fake_event *events;
     struct fake_block *blocks;
+    struct fake_capture *captures;
+    struct fake_graph *graphs;
     struct fake_work *works;
     uint32_t work_count, work_room;
 };
@@ -130,6 +136,20 @@ void fake_find_leaks(struct fake_state *state);
 /* An access of the stream's newest job, or of the host when the stream is NULL. */
 void fake_access(struct fake_state *state, const struct fake_stream *stream, const char *label,
                  const struct fake_access *access, enum fake_fault fault);
+
+/* fake_cuda_graph.c. Work, records and waits of a stream that is being captured; each may be
+ * refused. */
+CUresult fake_capture_work(const struct fake_stream *stream, const char *label,
+                           const struct fake_job *job, const struct fake_access *accesses,
+                           uint32_t access_count);
+CUresult fake_capture_record(const struct fake_stream *stream, struct fake_event *event);
+CUresult fake_capture_wait(struct fake_stream *stream, const struct fake_event *event);
+/* What a thread may not do while it captures, such as taking memory; and what no captured stream
+ * allows. Either spoils the capture. */
+CUresult fake_capture_forbids(struct fake_state *state);
+CUresult fake_capture_forbids_sync(const struct fake_stream *stream);
+void fake_graphs_find_leaks(struct fake_state *state, bool is_gone);
+void fake_graphs_release(struct fake_state *state);
 
 /* fake_cuda_queue.c; with the lock held. Out of memory or threads: abort. */
 struct fake_stream *fake_stream_make(struct fake_state *state);

@@ -38,6 +38,10 @@ static CUresult queue(struct fake_state *state, struct fake_stream *stream, cons
 {
     struct fake_access reads = {job->from, job->bytes, false};
     struct fake_access writes = {job->to, job->bytes, true};
+    if (stream->capture != NULL) {
+        struct fake_access both[] = {writes, reads};
+        return fake_capture_work(stream, label, job, both, job->from != NULL ? 2 : 1);
+    }
     fake_issue(state, stream);
     if (job->from != NULL) {
         fake_access(state, stream, label, &reads, FAKE_RACE);
@@ -114,8 +118,10 @@ bool fake_cuda_launch(void *handle, const char *label, const struct fake_access 
         bool is_pinned = block != NULL && block->is_pinned;
         is_good = is_there(state, &accesses[a], is_pinned, label) && is_good;
     }
-    if (is_good) {
-        struct fake_job job = {.kind = FAKE_JOB_KERNEL, .work = work, .ctx = ctx};
+    struct fake_job job = {.kind = FAKE_JOB_KERNEL, .work = work, .ctx = ctx};
+    if (is_good && stream->capture != NULL) {
+        is_good = fake_capture_work(stream, label, &job, accesses, access_count) == CUDA_SUCCESS;
+    } else if (is_good) {
         fake_issue(state, stream);
         for (uint32_t a = 0; a < access_count; a++) {
             fake_access(state, stream, label, &accesses[a], FAKE_RACE);

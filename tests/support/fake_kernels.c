@@ -12,6 +12,8 @@
 struct launch {
     struct fake_kernels *kernels;
     struct toy_kernel *kernel;
+    struct launch *next; /* of those that a graph may run again */
+    bool is_captured;
     uint32_t access_count;
     struct fake_access accesses[ACCESSES_MAX];
 };
@@ -20,10 +22,17 @@ void fake_kernels_init(struct fake_kernels *kernels, const struct atp_model *mod
 {
     toy_init(&kernels->toy, model, salt);
     kernels->late = (struct atp_error){.status = ATP_OK};
+    kernels->captured = NULL;
 }
 
 void fake_kernels_finish(struct fake_kernels *kernels)
 {
+    while (kernels->captured != NULL) {
+        struct launch *next = kernels->captured->next;
+        free(kernels->captured->kernel);
+        free(kernels->captured);
+        kernels->captured = next;
+    }
     toy_finish(&kernels->toy);
 }
 
@@ -64,8 +73,10 @@ static void run(void *ctx)
     if (toy_run(launch->kernel, &err) != ATP_OK && launch->kernels->late.status == ATP_OK) {
         launch->kernels->late = err;
     }
-    free(launch->kernel);
-    free(launch);
+    if (!launch->is_captured) {
+        free(launch->kernel);
+        free(launch);
+    }
 }
 
 enum atp_status fake_kernels_step(void *ctx, const struct atp_step_call *call,
@@ -84,6 +95,7 @@ enum atp_status fake_kernels_step(void *ctx, const struct atp_step_call *call,
     }
     launch->kernels = kernels;
     launch->kernel = kernel;
+    launch->is_captured = call->is_capture;
     launch->access_count = 0;
     if (call->step == ATP_NONE) {
         declare_inputs(launch);
@@ -100,6 +112,10 @@ enum atp_status fake_kernels_step(void *ctx, const struct atp_step_call *call,
         free(kernel);
         free(launch);
         return atp_fail(err, ATP_ERR_INVALID, "%s: it touches what is not there", label);
+    }
+    if (call->is_capture) { /* one that is not may have run by now, and be gone */
+        launch->next = kernels->captured;
+        kernels->captured = launch;
     }
     return ATP_OK;
 }

@@ -12,7 +12,8 @@
 
 struct fake_kernels {
     struct toy toy;
-    struct atp_error late; /* the first failure of a kernel; read it after a sync */
+    struct atp_error late;   /* the first failure of a kernel; read it after a sync */
+    struct launch *captured; /* what graphs run; finish releases it */
 };
 
 void fake_kernels_init(struct fake_kernels *kernels, const struct atp_model *model, uint64_t salt);

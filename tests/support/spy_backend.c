@@ -218,6 +218,36 @@ static enum atp_status spy_event_elapsed(struct atp_backend *base, void *start, 
     return spy->inner->ops->event_elapsed(spy->inner, start, end, out_ns, err);
 }
 
+static enum atp_status spy_capture_begin(struct atp_backend *base, void *stream,
+                                         struct atp_error *err)
+{
+    struct spy_backend *spy = spy_of(base);
+    enum atp_status status = count(spy, "capture_begin", err);
+    return status == ATP_OK ? spy->inner->ops->capture_begin(spy->inner, stream, err) : status;
+}
+
+static enum atp_status spy_capture_end(struct atp_backend *base, void *stream, void **out_graph,
+                                       struct atp_error *err)
+{
+    struct spy_backend *spy = spy_of(base);
+    return made(spy, spy->inner->ops->capture_end(spy->inner, stream, out_graph, err));
+}
+
+static enum atp_status spy_graph_launch(struct atp_backend *base, void *graph, void *stream,
+                                        struct atp_error *err)
+{
+    struct spy_backend *spy = spy_of(base);
+    enum atp_status status = count(spy, "graph_launch", err);
+    return status == ATP_OK ? spy->inner->ops->graph_launch(spy->inner, graph, stream, err)
+                            : status;
+}
+
+static void spy_graph_destroy(struct atp_backend *base, void *graph)
+{
+    spy_of(base)->live_count--;
+    spy_of(base)->inner->ops->graph_destroy(spy_of(base)->inner, graph);
+}
+
 static const struct atp_backend_ops spy_ops = {
     .destroy = spy_destroy,
     .arena_alloc = spy_arena_alloc,
@@ -234,6 +264,10 @@ static const struct atp_backend_ops spy_ops = {
     .stream_wait = spy_stream_wait,
     .stream_sync = spy_stream_sync,
     .event_elapsed = spy_event_elapsed,
+    .capture_begin = spy_capture_begin,
+    .capture_end = spy_capture_end,
+    .graph_launch = spy_graph_launch,
+    .graph_destroy = spy_graph_destroy,
 };
 
 void spy_backend_init(struct spy_backend *spy, struct atp_backend *inner)

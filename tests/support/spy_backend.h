@@ -30,7 +30,7 @@ struct spy_backend {
     struct {
         const void *event;
         int64_t ns;
-    } marks[64];
+    } marks[256];
     char log[1024]; /* work that was queued, each as "copy(2) ": the number of its copy stream from
                        1, 0 for compute; the caller may empty it */
 };

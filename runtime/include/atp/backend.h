@@ -67,6 +67,21 @@ struct atp_backend_ops {
      * stream_sync); any others are an error. */
     enum atp_status (*event_elapsed)(struct atp_backend *backend, void *start, void *end,
                                      int64_t *out_ns, struct atp_error *err);
+    /* From here on work on the stream, and on streams that wait for events recorded in it, is
+     * written into a graph and not done, until capture_end of the same stream by the same thread.
+     * Such streams must be waited for by this one before that. Events recorded within are good for
+     * waits within alone. ATP_ERR_UNSUPPORTED where the backend has no graphs. */
+    enum atp_status (*capture_begin)(struct atp_backend *backend, void *stream,
+                                     struct atp_error *err);
+    /* Ends the capture, whatever it returns. ATP_ERR_UNSUPPORTED when the work cannot be a graph:
+     * it synchronised, took memory, or left a stream that was not waited for. */
+    enum atp_status (*capture_end)(struct atp_backend *backend, void *stream, void **out_graph,
+                                   struct atp_error *err);
+    /* Queues the work of a graph: after all earlier work of the stream, before all later. */
+    enum atp_status (*graph_launch)(struct atp_backend *backend, void *graph, void *stream,
+                                    struct atp_error *err);
+    /* Allowed while launches of it are queued: they are still done. */
+    void (*graph_destroy)(struct atp_backend *backend, void *graph);
 };
 
 /* First member of each concrete backend. */

@@ -15,7 +15,8 @@
  *         atp_replay_end_iteration(replay, &err);
  *     atp_replay_close(replay);
  *
- * or let atp_replay_run_iteration call options.step for every step.
+ * or let atp_replay_run_iteration call options.step for every step, or let it launch all steps as
+ * one graph that atp_replay_capture has made of them.
  *
  * Lifetime: a replay borrows plan, model and backend; all outlive it. A pointer from
  * atp_replay_tensor_data is good from the begin of a step that uses the tensor to that step's end.
@@ -53,6 +54,7 @@ struct atp_step_call {
                            its number */
     void *stream;       /* the compute stream */
     void *workspace;    /* the step's workspace_bytes on the device; NULL when it has none */
+    bool is_capture;    /* the work is written into a graph and not done: see atp_replay_capture */
 };
 
 /* Does the work of one step. Anything but ATP_OK stops the iteration with ATP_ERR_CALLBACK. */
@@ -72,7 +74,7 @@ struct atp_replay_options {
     void *compute_stream;                  /* the caller's own; NULL: the replay makes one */
     const struct atp_allocator *allocator; /* NULL: malloc and free */
     bool record;                           /* time every step; see atp_replay_write_profile */
-    bool report;                           /* time every copy and wait; see atp_replay_report */
+    bool report; /* time all work, copies and waits: see atp_replay_report */
     bool poison; /* fill device bytes with 0xA5 whenever they become free: a read after free is then
                     seen */
 };
@@ -111,6 +113,25 @@ ATP_API ATP_MUST_USE enum atp_status atp_replay_end_iteration(struct atp_replay 
 ATP_API ATP_MUST_USE enum atp_status
 atp_replay_run_iteration(struct atp_replay *replay, atp_step_fn inputs, struct atp_error *err);
 
+/* Writes the iteration into a graph, without running it: options.step is called once for every run
+ * and rerun, with is_capture, and queues the work as always. From then on run_iteration calls
+ * `inputs` and launches the graph, in place of calling steps: the same work on the same bytes for
+ * the cost of one launch. Iterations by begin_step and end_step stay possible.
+ *
+ * What a step does on the host, and what it passes by value, is done once, at the capture: what
+ * changes between iterations must come from device memory, such as the inputs. All its work must be
+ * on call->stream, or on streams that wait for it and that it waits for; a step may not
+ * synchronise, allocate or free device memory, or touch the default stream.
+ *
+ * On failure there is no graph, and run_iteration calls the steps as before. ATP_ERR_UNSUPPORTED
+ * when the backend or its driver has no graphs, or when the driver finds that a step did what a
+ * graph cannot hold; ATP_ERR_CALLBACK when a step failed; ATP_ERR_STATE within an iteration,
+ * without options.step, and with options.record or options.report, because single steps and waits
+ * of a graph have no times. A second capture takes the place of the first, for steps that have
+ * changed. Allocates; not for inside a training step. */
+ATP_API ATP_MUST_USE enum atp_status atp_replay_capture(struct atp_replay *replay,
+                                                        struct atp_error *err);
+
 /* Device address of a tensor that is on the device now; NULL when it is not. */
 ATP_API void *atp_replay_tensor_data(const struct atp_replay *replay, uint32_t tensor);
 
@@ -124,16 +145,18 @@ struct atp_profile_facts {
     uint64_t device_memory_bytes;
     uint64_t resident_bytes;
     uint64_t pinned_bytes;     /* limit on the host arena; 0: none is written */
-    uint64_t copy_probe_bytes; /* size of the copies timed to find the link's rates; 0: 16 MiB */
+    uint64_t copy_probe_bytes; /* size of the copies timed to find the link's rates; 0: 16 MiB.
+                                  Two of them are taken of either memory */
     const char *note;          /* written as a comment; NULL: none */
 };
 
 /* Writes a profile (version 1) of the iterations recorded so far: the median time of every step,
- * measured copy rates and latency. The first recorded iteration is warm-up and does not count when
- * there are more; of the others the latest 63 do. Comments in the file mark the steps whose times
- * spread, have outliers or are zero. The file appears under its name only when complete. Waits for
- * the device; takes memory and a stream from the backend to time copies, and gives them back.
- * ATP_ERR_STATE without options.record, without a complete iteration or within one; ATP_ERR_IO. */
+ * measured copy rates, of each direction alone and of both at once, and latency. The first recorded
+ * iteration is warm-up and does not count when there are more; of the others the latest 63 do.
+ * Comments in the file mark the steps whose times spread, have outliers or are zero. The file
+ * appears under its name only when complete. Waits for the device; takes memory and a stream from
+ * the backend to time copies, and gives them back. ATP_ERR_STATE without options.record, without a
+ * complete iteration or within one; ATP_ERR_IO. */
 ATP_API ATP_MUST_USE enum atp_status atp_replay_write_profile(struct atp_replay *replay,
                                                               const char *path,
                                                               const struct atp_profile_facts *facts,
@@ -164,6 +187,16 @@ struct atp_iteration_report {
 ATP_API ATP_MUST_USE enum atp_status atp_replay_report(struct atp_replay *replay,
                                                        struct atp_iteration_report *out,
                                                        struct atp_error *err);
+
+/* Writes the last complete iteration as a trace that Perfetto (ui.perfetto.dev) opens: Chrome trace
+ * events in JSON, one process "measured" with a track for compute, where stalls show, and one for
+ * copies in each direction. With a `clock`, the profile's times, the plan's simulated iteration
+ * stands beside it as the process "predicted"; NULL leaves it out. Waits for the device; the file
+ * appears under its name only when complete. Statuses as of atp_replay_report; ATP_ERR_IO. */
+ATP_API ATP_MUST_USE enum atp_status atp_replay_write_trace(struct atp_replay *replay,
+                                                            const char *path,
+                                                            const struct atp_clock *clock,
+                                                            struct atp_error *err);
 
 /* Waits for the streams, then releases everything in reverse order. Allowed in any state; NULL is
  * allowed. */
