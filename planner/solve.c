@@ -129,6 +129,7 @@ static enum atp_status build_problem(struct solver *s, struct atp_error *err)
     s->report->least_step = s->problem.least_step;
     s->report->keep_all_bytes = s->profile->resident_bytes + s->problem.peak_bytes;
     s->report->compute_ns = s->problem.compute_ns;
+    s->progress.bound_ns = s->problem.compute_ns;
     if (is_hopeless || s->problem.arena_limit < s->problem.least_arena_bytes) {
         return refuse_budget(s, err);
     }
