@@ -40,6 +40,9 @@ static enum exit_code run_command(const struct options *options)
     case COMMAND_PEAK:
         code = command_peak(options, region);
         break;
+    case COMMAND_REPORT:
+        code = command_report(options, region);
+        break;
     case COMMAND_NONE:
         break;
     }

@@ -25,6 +25,7 @@ enum flag {
     FLAG_NAME,
     FLAG_MULTIPLE,
     FLAG_NO_COLOR,
+    FLAG_NO_POLICIES,
     FLAG_OUTPUT,
     FLAG_PLANS,
     FLAG_POINTS,
@@ -53,8 +54,9 @@ enum flag {
 #define DIFF         FOR(COMMAND_DIFF)
 #define EMIT         FOR(COMMAND_EMIT)
 #define PEAK         FOR(COMMAND_PEAK)
+#define REPORT       FOR(COMMAND_REPORT)
 #define SOLVERS      (SOLVE | COMPARE | SWEEP | PEAK)
-#define ANY          (FOR(COMMAND_NONE) | SOLVERS | CHECK | SHOW | TRACE | DIFF | EMIT)
+#define ANY          (FOR(COMMAND_NONE) | SOLVERS | CHECK | SHOW | TRACE | DIFF | EMIT | REPORT)
 
 static const struct {
     const char *name, *alias; /* "" when there is no alias */
@@ -87,12 +89,14 @@ static const struct {
     [FLAG_NAME] = {"--name", "", "SYMBOL", EMIT, "name of the variable (default: plan)"},
     [FLAG_NO_COLOR] = {"--no-color", "", NULL, SHOW,
                        "no colours (as NO_COLOR=1 in the environment)"},
-    [FLAG_OUTPUT] = {"-o", "--output", "FILE", SOLVE | PEAK | TRACE | EMIT,
+    [FLAG_NO_POLICIES] = {"--no-policies", "", NULL, REPORT,
+                          "leave out the comparison with simple policies"},
+    [FLAG_OUTPUT] = {"-o", "--output", "FILE", SOLVE | PEAK | TRACE | EMIT | REPORT,
                      "write the result to this file (all but peak: default standard output)"},
     [FLAG_PLANS] = {"--plans", "", "NUMBER", PEAK, "that the search may make (default: 8)"},
     [FLAG_POINTS] = {"--points", "", "NUMBER", SWEEP | PEAK,
                      "budgets to plan for (default: 10), or batch sizes (default: 4)"},
-    [FLAG_PROFILE] = {"--profile", "", "PROFILE", CHECK | TRACE,
+    [FLAG_PROFILE] = {"--profile", "", "PROFILE", CHECK | TRACE | REPORT,
                       "the profile that the plan must be for"},
     [FLAG_QUIET] = {"-q", "--quiet", NULL, SOLVERS | CHECK, "say nothing but errors"},
     [FLAG_RANGE] = {"--range", "", "LO..HI", PEAK,
@@ -110,7 +114,7 @@ static const char *const COMMANDS[] = {
     [COMMAND_NONE] = "atp-plan", [COMMAND_SOLVE] = "solve",     [COMMAND_CHECK] = "check",
     [COMMAND_SHOW] = "show",     [COMMAND_COMPARE] = "compare", [COMMAND_SWEEP] = "sweep",
     [COMMAND_TRACE] = "trace",   [COMMAND_DIFF] = "diff",       [COMMAND_EMIT] = "emit",
-    [COMMAND_PEAK] = "peak"};
+    [COMMAND_PEAK] = "peak",     [COMMAND_REPORT] = "report"};
 #define COMMAND_COUNT (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
 
 const char *options_command_name(enum command command)
@@ -375,6 +379,9 @@ static enum atp_status set_flag(enum flag flag, const char *value, struct option
     case FLAG_NO_COLOR:
         out->no_color = true;
         return ATP_OK;
+    case FLAG_NO_POLICIES:
+        out->no_policies = true;
+        return ATP_OK;
     case FLAG_QUIET:
         out->quiet = true;
         return ATP_OK;
@@ -474,6 +481,9 @@ static enum atp_status check_options(const struct cursor *cursor, struct options
         return atp_fail(err, ATP_ERR_INVALID, "%s needs --profile PROFILE",
                         out->has_max_gap ? "--max-gap" : "--batch");
     }
+    if (out->command == COMMAND_REPORT && out->profile == NULL) {
+        return atp_fail(err, ATP_ERR_INVALID, "report needs --profile PROFILE");
+    }
     return ATP_OK;
 }
 
@@ -517,7 +527,8 @@ void options_help(enum command command, FILE *out)
                          "       atp-plan trace PLAN --profile PROFILE [-o FILE]\n"
                          "       atp-plan diff PLAN PLAN [OPTION...]\n"
                          "       atp-plan emit --c PLAN [-o FILE] [--name SYMBOL]\n"
-                         "       atp-plan peak PROFILE --budget SIZE [OPTION...]\n\n"
+                         "       atp-plan peak PROFILE --budget SIZE [OPTION...]\n"
+                         "       atp-plan report PLAN --profile PROFILE [-o PAGE] [OPTION...]\n\n"
                          "Plans which activations of a training iteration to keep, recompute or "
                          "swap.\n\n"
                          "  solve   write a plan for a profile and a budget\n"
@@ -528,7 +539,8 @@ void options_help(enum command command, FILE *out)
                          "  trace   write the plan's timeline for Perfetto and chrome://tracing\n"
                          "  diff    print what changed between two plans, and what it costs\n"
                          "  emit    write the plan as C source, to be compiled in\n"
-                         "  peak    find the batch size with most throughput within a budget\n\n"
+                         "  peak    find the batch size with most throughput within a budget\n"
+                         "  report  write a plan as a page for the browser\n\n"
                          "atp-plan COMMAND --help says more about one.\n",
         [COMMAND_SOLVE] = "usage: atp-plan [solve] PROFILE --budget SIZE [-o PLAN] [OPTION...]\n\n"
                           "Writes the plan with which the iteration of the profile fits the budget "
@@ -560,6 +572,11 @@ void options_help(enum command command, FILE *out)
                          "Finds the batch size at which the profile trains fastest within the "
                          "budget, proves\nit, and prints the throughput over batch sizes beside "
                          "that of simple policies.\n",
+        [COMMAND_REPORT] =
+            "usage: atp-plan report PLAN --profile PROFILE [-o PAGE] [OPTION...]\n\n"
+            "Writes one HTML page with the plan's numbers, its memory, engines and arena as\n"
+            "pictures, and what it does with each tensor. It needs no network and no other "
+            "file.\n",
     };
     (void)fprintf(out, "%s\nOptions:\n", usage[command]);
     for (size_t i = 0; i < FLAG_COUNT; i++) {

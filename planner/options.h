@@ -23,7 +23,8 @@ enum command {
     COMMAND_TRACE,
     COMMAND_DIFF,
     COMMAND_EMIT,
-    COMMAND_PEAK
+    COMMAND_PEAK,
+    COMMAND_REPORT
 };
 
 /* Points into the arguments. */
@@ -46,7 +47,7 @@ struct options {
     uint32_t width;           /* 0: not given */
     bool no_color;
     const char *report; /* NULL: not given */
-    bool csv, json, force, c;
+    bool csv, json, force, c, no_policies;
     const char *name;                 /* "plan": not given */
     uint32_t points;                  /* 10: not given */
     uint64_t gap;                     /* in SIZE_PERCENT; 1 %: not given */

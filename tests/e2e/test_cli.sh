@@ -68,7 +68,7 @@ holds() {
 echo "# usage"
 expect "no arguments are a usage error" 2 "usage: atp-plan"
 expect "--help helps" 0 "usage: atp-plan" --help
-for command in solve check show compare sweep trace diff emit peak; do
+for command in solve check show report compare sweep trace diff emit peak; do
     expect "$command --help helps" 0 "usage: atp-plan .*$command" $command --help
 done
 expect "help goes to standard output" 0 "" --help
@@ -324,6 +324,21 @@ holds "the plan is as fast as the fastest policy" awk -F, '
     $1 == "plan" { plan = $3 }
     END { exit !(plan > 0 && plan <= least) }' stdout
 expect "what does not fit has no time" 0 "^keep-all,over budget,,,,,40000000,0$" compare "$tiny" --budget 75% --csv
+
+echo "# a page"
+"$planner" "$tiny" --budget 75% -q -o tiny.plan
+sed 's/stall_us: [0-9]*/stall_us: 1/' tiny.plan >wrong.plan
+expect "a report needs a plan" 2 "report needs a plan" report --profile "$tiny"
+expect "a report needs a profile" 2 "report needs --profile" report tiny.plan
+expect "a page does not replace its plan" 2 "would replace" report tiny.plan --profile "$tiny" -o tiny.plan
+expect "nor its profile" 2 "would replace" report tiny.plan --profile "$tiny" -o "$tiny"
+expect "a page of another profile" 1 "tiny.plan: error: " report tiny.plan --profile "$large" --no-policies -o out/page.html
+expect "a page with wrong numbers" 1 "wrong.plan: error: .*stall_ns" report wrong.plan --profile "$tiny" -o out/page.html
+expect "a page that cannot be written" 3 "cannot" report tiny.plan --profile "$tiny" -o missing/page.html
+expect "a page goes to standard output" 0 "^<!DOCTYPE html>$" report tiny.plan --profile "$tiny"
+holds "with the policies" grep -q "swap-recompute" stdout
+expect "or without them" 0 "</html>" report tiny.plan --profile "$tiny" --no-policies
+holds "as asked" sh -c '! grep -q "id=.policies." stdout'
 
 echo "# sweep"
 expect "a sweep of one point is refused" 2 "--points" sweep "$tiny" --points 1

@@ -71,6 +71,12 @@ START_TEST(reads_every_flag_of_every_command)
     ck_assert_int_eq(o.command, COMMAND_SHOW);
     ck_assert_uint_eq(o.width, 120);
     ck_assert(o.no_color);
+    o = parse_good("report plan --profile p -o page.html --no-policies");
+    ck_assert_int_eq(o.command, COMMAND_REPORT);
+    ck_assert_str_eq(o.input, "plan");
+    ck_assert_str_eq(o.profile, "p");
+    ck_assert_str_eq(o.output, "page.html");
+    ck_assert(o.no_policies);
     o = parse_good("compare p --budget 60% --csv");
     ck_assert_int_eq(o.command, COMMAND_COMPARE);
     ck_assert(o.csv && o.budget.is_share);
@@ -235,6 +241,7 @@ START_TEST(names_every_flag_in_the_help_of_its_commands)
           "-q", "--time-limit SECONDS", "-v"}},
         {COMMAND_CHECK, {"--profile PROFILE", "--batch NUMBER", "--max-gap PERCENT", "-q"}},
         {COMMAND_SHOW, {"--width NUMBER", "--no-color"}},
+        {COMMAND_REPORT, {"--profile PROFILE", "-o, --output FILE", "--no-policies"}},
         {COMMAND_COMPARE, {"--budget SIZE", "--batch NUMBER", "--csv"}},
         {COMMAND_SWEEP, {"--points NUMBER", "--effort NUMBER", "--csv"}},
         {COMMAND_NONE, {"--help", "--version"}},
