@@ -37,6 +37,9 @@ static enum exit_code run_command(const struct options *options)
     case COMMAND_EMIT:
         code = command_emit(options);
         break;
+    case COMMAND_IMPORT:
+        code = command_import(options, region);
+        break;
     case COMMAND_NONE:
         break;
     }

@@ -14,10 +14,13 @@ enum flag {
     FLAG_BATCH,
     FLAG_BUDGET,
     FLAG_C,
+    FLAG_COPY_RATE,
     FLAG_CSV,
+    FLAG_DEVICE_MEMORY,
     FLAG_EFFORT,
     FLAG_FORCE,
     FLAG_HELP,
+    FLAG_INPUT,
     FLAG_JSON,
     FLAG_MAX_GAP,
     FLAG_NAME,
@@ -27,7 +30,9 @@ enum flag {
     FLAG_PROFILE,
     FLAG_QUIET,
     FLAG_REPORT,
+    FLAG_RESIDENT,
     FLAG_TIME_LIMIT,
+    FLAG_UPDATE,
     FLAG_VERBOSE,
     FLAG_VERSION,
     FLAG_WIDTH,
@@ -43,8 +48,9 @@ enum flag {
 #define TRACE        FOR(COMMAND_TRACE)
 #define DIFF         FOR(COMMAND_DIFF)
 #define EMIT         FOR(COMMAND_EMIT)
+#define IMPORT       FOR(COMMAND_IMPORT)
 #define SOLVERS      (SOLVE | COMPARE | SWEEP)
-#define ANY          (FOR(COMMAND_NONE) | SOLVERS | CHECK | SHOW | TRACE | DIFF | EMIT)
+#define ANY          (FOR(COMMAND_NONE) | SOLVERS | CHECK | SHOW | TRACE | DIFF | EMIT | IMPORT)
 
 static const struct {
     const char *name, *alias; /* "" when there is no alias */
@@ -54,31 +60,40 @@ static const struct {
 } FLAGS[FLAG_COUNT] = {
     [FLAG_ALIGNMENT] = {"--alignment", "", "BYTES", SOLVERS,
                         "every offset is a multiple of it, a power of two (default: 256 or less)"},
-    [FLAG_BATCH] = {"--batch", "", "NUMBER", SOLVERS | CHECK,
+    [FLAG_BATCH] = {"--batch", "", "NUMBER", SOLVERS | CHECK | IMPORT,
                     "batch size (default: the plan's, or the profile's largest)"},
     [FLAG_BUDGET] = {"--budget", "", "SIZE", SOLVE | COMPARE,
                      "device memory that the training may use: 16GiB, 14GB, 8e9, 60%"},
     [FLAG_C] = {"--c", "", NULL, EMIT, "as C source, the only language so far"},
-    [FLAG_CSV] = {"--csv", "", NULL, COMPARE | SWEEP, "comma-separated values, one line a row"},
+    [FLAG_COPY_RATE] = {"--copy-rate", "", "SIZE", IMPORT,
+                        "bytes per second of a copy to the host, and of one back: 25GB"},
+    [FLAG_CSV] = {"--csv", "", NULL, COMPARE | SWEEP | IMPORT,
+                  "comma-separated values, one line a row"},
+    [FLAG_DEVICE_MEMORY] = {"--device-memory", "", "SIZE", IMPORT, "memory of the device"},
     [FLAG_EFFORT] = {"--effort", "", "NUMBER", SOLVERS,
                      "multiplies the work spent on the search (default: 1)"},
     [FLAG_FORCE] = {"--force", "", NULL, DIFF, "compare plans of different models, by name"},
     [FLAG_HELP] = {"--help", "-h", NULL, ANY, "print this help"},
+    [FLAG_INPUT] = {"--input", "", "SIZE", IMPORT, "what the first layer reads (default: nothing)"},
     [FLAG_JSON] = {"--json", "", NULL, SHOW | DIFF, "print one JSON object, for scripts"},
     [FLAG_MAX_GAP] = {"--max-gap", "", "PERCENT", CHECK,
                       "prove the bound anew, fail when the plan is further from it: 1%"},
     [FLAG_NAME] = {"--name", "", "SYMBOL", EMIT, "name of the variable (default: plan)"},
     [FLAG_NO_COLOR] = {"--no-color", "", NULL, SHOW,
                        "no colours (as NO_COLOR=1 in the environment)"},
-    [FLAG_OUTPUT] = {"-o", "--output", "FILE", SOLVE | TRACE | EMIT,
+    [FLAG_OUTPUT] = {"-o", "--output", "FILE", SOLVE | TRACE | EMIT | IMPORT,
                      "write the result to this file (default: standard output)"},
     [FLAG_POINTS] = {"--points", "", "NUMBER", SWEEP, "budgets to plan for (default: 10)"},
     [FLAG_PROFILE] = {"--profile", "", "PROFILE", CHECK | TRACE,
                       "the profile that the plan must be for"},
-    [FLAG_QUIET] = {"-q", "--quiet", NULL, SOLVERS | CHECK, "say nothing but errors"},
+    [FLAG_QUIET] = {"-q", "--quiet", NULL, SOLVERS | CHECK | IMPORT, "say nothing but errors"},
     [FLAG_REPORT] = {"--report", "", "FILE", SOLVE, "write numbers about the search, in JSON"},
+    [FLAG_RESIDENT] = {"--resident", "", "SIZE", IMPORT,
+                       "always on the device: weights, gradients, optimizer state"},
     [FLAG_TIME_LIMIT] = {"--time-limit", "", "SECONDS", SOLVERS,
                          "end the search by the clock and mark the plan"},
+    [FLAG_UPDATE] = {"--update-us", "", "NUMBER", IMPORT,
+                     "time of the optimizer (default: no update step)"},
     [FLAG_VERBOSE] = {"-v", "--verbose", NULL, SOLVE, "say more"},
     [FLAG_VERSION] = {"--version", "", NULL, FOR(COMMAND_NONE), "print the version"},
     [FLAG_WIDTH] = {"--width", "", "NUMBER", SHOW,
@@ -88,7 +103,8 @@ static const struct {
 static const char *const COMMANDS[] = {
     [COMMAND_NONE] = "atp-plan", [COMMAND_SOLVE] = "solve",     [COMMAND_CHECK] = "check",
     [COMMAND_SHOW] = "show",     [COMMAND_COMPARE] = "compare", [COMMAND_SWEEP] = "sweep",
-    [COMMAND_TRACE] = "trace",   [COMMAND_DIFF] = "diff",       [COMMAND_EMIT] = "emit"};
+    [COMMAND_TRACE] = "trace",   [COMMAND_DIFF] = "diff",       [COMMAND_EMIT] = "emit",
+    [COMMAND_IMPORT] = "import"};
 #define COMMAND_COUNT (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
 
 const char *options_command_name(enum command command)
@@ -267,6 +283,23 @@ static enum atp_status set_name(const char *value, struct options *out, struct a
     return ATP_OK;
 }
 
+static enum atp_status set_import(enum flag flag, const char *value, struct import_numbers *out,
+                                  struct atp_error *err)
+{
+    uint64_t *const targets[FLAG_COUNT] = {[FLAG_COPY_RATE] = &out->d2h_bytes_per_second,
+                                           [FLAG_DEVICE_MEMORY] = &out->device_memory_bytes,
+                                           [FLAG_INPUT] = &out->input_bytes,
+                                           [FLAG_RESIDENT] = &out->resident_bytes};
+    struct size size;
+    ATP_TRY(size_parse(value, &size, err));
+    if (size.is_share) {
+        return atp_fail(err, ATP_ERR_INVALID, "\"%s\", expected bytes, not a share", value);
+    }
+    *targets[flag] = size.amount;
+    out->h2d_bytes_per_second = out->d2h_bytes_per_second;
+    return ATP_OK;
+}
+
 static enum atp_status set_flag(enum flag flag, const char *value, struct options *out,
                                 struct atp_error *err)
 {
@@ -280,6 +313,13 @@ static enum atp_status set_flag(enum flag flag, const char *value, struct option
     case FLAG_BUDGET:
         out->has_budget = true;
         return size_parse(value, &out->budget, err);
+    case FLAG_COPY_RATE:
+    case FLAG_DEVICE_MEMORY:
+    case FLAG_INPUT:
+    case FLAG_RESIDENT:
+        return set_import(flag, value, &out->import, err);
+    case FLAG_UPDATE:
+        return size_parse_count(value, 0, UINT64_C(1000000000000), &out->import.update_us, err);
     case FLAG_MAX_GAP:
         out->has_max_gap = true;
         return size_parse_percent(value, &out->max_gap, err);
@@ -374,6 +414,27 @@ static enum atp_status read_word(const char *word, bool is_first, struct options
                     out->second != NULL ? out->second : out->input);
 }
 
+/* What no file has must be said: a guess would make plans that look good. */
+static enum atp_status check_import(const struct cursor *cursor, struct options *out,
+                                    struct atp_error *err)
+{
+    static const enum flag needed[] = {FLAG_CSV, FLAG_BATCH, FLAG_DEVICE_MEMORY, FLAG_COPY_RATE,
+                                       FLAG_RESIDENT};
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+        if ((cursor->given & (UINT64_C(1) << needed[i])) == 0) {
+            return atp_fail(err, ATP_ERR_INVALID, "import needs %s%s%s", FLAGS[needed[i]].name,
+                            FLAGS[needed[i]].value != NULL ? " " : "",
+                            FLAGS[needed[i]].value != NULL ? FLAGS[needed[i]].value : "");
+        }
+    }
+    if (out->import.device_memory_bytes == 0 || out->import.d2h_bytes_per_second == 0) {
+        return atp_fail(err, ATP_ERR_INVALID, "%s: 0, expected more",
+                        out->import.device_memory_bytes == 0 ? "--device-memory" : "--copy-rate");
+    }
+    out->import.batch_size = out->batch_size;
+    return ATP_OK;
+}
+
 static enum atp_status check_options(const struct cursor *cursor, struct options *out,
                                      struct atp_error *err)
 {
@@ -393,7 +454,12 @@ static enum atp_status check_options(const struct cursor *cursor, struct options
     }
     if (out->input == NULL) {
         return atp_fail(err, ATP_ERR_INVALID, "%s needs a %s", COMMANDS[out->command],
-                        (FOR(out->command) & SOLVERS) != 0 ? "profile" : "plan");
+                        (FOR(out->command) & SOLVERS) != 0 ? "profile"
+                        : out->command == COMMAND_IMPORT   ? "file"
+                                                           : "plan");
+    }
+    if (out->command == COMMAND_IMPORT) {
+        ATP_TRY(check_import(cursor, out, err));
     }
     if (out->command == COMMAND_DIFF && out->second == NULL) {
         return atp_fail(err, ATP_ERR_INVALID, "diff needs two plans");
@@ -450,7 +516,8 @@ void options_help(enum command command, FILE *out)
                          "       atp-plan sweep PROFILE [OPTION...]\n"
                          "       atp-plan trace PLAN --profile PROFILE [-o FILE]\n"
                          "       atp-plan diff PLAN PLAN [OPTION...]\n"
-                         "       atp-plan emit --c PLAN [-o FILE] [--name SYMBOL]\n\n"
+                         "       atp-plan emit --c PLAN [-o FILE] [--name SYMBOL]\n"
+                         "       atp-plan import --csv FILE [-o PROFILE] [OPTION...]\n\n"
                          "Plans which activations of a training iteration to keep, recompute or "
                          "swap.\n\n"
                          "  solve   write a plan for a profile and a budget\n"
@@ -460,7 +527,8 @@ void options_help(enum command command, FILE *out)
                          "  sweep   print what each budget costs, down to the least one\n"
                          "  trace   write the plan's timeline for Perfetto and chrome://tracing\n"
                          "  diff    print what changed between two plans, and what it costs\n"
-                         "  emit    write the plan as C source, to be compiled in\n\n"
+                         "  emit    write the plan as C source, to be compiled in\n"
+                         "  import  make a profile of layers that were measured by hand\n\n"
                          "atp-plan COMMAND --help says more about one.\n",
         [COMMAND_SOLVE] = "usage: atp-plan [solve] PROFILE --budget SIZE [-o PLAN] [OPTION...]\n\n"
                           "Writes the plan with which the iteration of the profile fits the budget "
@@ -488,6 +556,11 @@ void options_help(enum command command, FILE *out)
         [COMMAND_EMIT] = "usage: atp-plan emit --c PLAN [-o FILE] [--name SYMBOL]\n\n"
                          "Writes the plan as a source file for C and C++ with one const struct "
                          "atp_plan, so\nthat a training program needs neither file nor YAML.\n",
+        [COMMAND_IMPORT] =
+            "usage: atp-plan import --csv FILE --batch NUMBER --device-memory SIZE\n"
+            "           --copy-rate SIZE --resident SIZE [-o PROFILE] [OPTION...]\n\n"
+            "Writes a profile for a chain of layers, one a line below this one:\n"
+            "name,forward_us,backward_us,output_bytes,saved_bytes\n",
     };
     (void)fprintf(out, "%s\nOptions:\n", usage[command]);
     for (size_t i = 0; i < FLAG_COUNT; i++) {

@@ -11,6 +11,7 @@
 
 #include <atp/status.h>
 
+#include "import.h"
 #include "size.h"
 
 enum command {
@@ -22,14 +23,16 @@ enum command {
     COMMAND_SWEEP,
     COMMAND_TRACE,
     COMMAND_DIFF,
-    COMMAND_EMIT
+    COMMAND_EMIT,
+    COMMAND_IMPORT
 };
 
 /* Points into the arguments. */
 struct options {
     enum command command;
     bool help, version; /* then nothing else is complete */
-    const char *input;  /* the profile of solve, compare and sweep; the plan of all others */
+    const char *input;  /* the profile of solve, compare and sweep; the plan of all others,
+                           but what import reads */
     const char *second; /* diff: the other plan */
 
     bool quiet, verbose;
@@ -46,6 +49,7 @@ struct options {
     bool no_color;
     const char *report; /* NULL: not given */
     bool csv, json, force, c;
+    struct import_numbers import;
     const char *name; /* "plan": not given */
     uint32_t points;  /* 10: not given */
 };
