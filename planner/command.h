@@ -30,6 +30,7 @@ enum exit_code command_trace(const struct options *options, struct region *regio
 enum exit_code command_diff(const struct options *options, struct region *region);
 enum exit_code command_emit(const struct options *options);
 enum exit_code command_peak(const struct options *options, struct region *region);
+enum exit_code command_import(const struct options *options, struct region *region);
 
 /* Writes what failed to standard error, as `FILE:LINE:COLUMN: ...` where the error has a place in
  * `path` (NULL: it has none), and gives the exit code that it means. */

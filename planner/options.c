@@ -6,6 +6,7 @@
 #include "options.h"
 
 #include "fail.h"
+#include "usage.h"
 
 #include <string.h>
 
@@ -14,12 +15,15 @@ enum flag {
     FLAG_BATCH,
     FLAG_BUDGET,
     FLAG_C,
+    FLAG_COPY_RATE,
     FLAG_CSV,
+    FLAG_DEVICE_MEMORY,
     FLAG_EFFORT,
     FLAG_FORCE,
     FLAG_GAP,
     FLAG_GLOBAL_BATCH,
     FLAG_HELP,
+    FLAG_INPUT,
     FLAG_JSON,
     FLAG_MAX_GAP,
     FLAG_NAME,
@@ -33,7 +37,9 @@ enum flag {
     FLAG_QUIET,
     FLAG_RANGE,
     FLAG_REPORT,
+    FLAG_RESIDENT,
     FLAG_TIME_LIMIT,
+    FLAG_UPDATE,
     FLAG_VERBOSE,
     FLAG_VERSION,
     FLAG_WIDTH,
@@ -55,8 +61,9 @@ enum flag {
 #define EMIT         FOR(COMMAND_EMIT)
 #define PEAK         FOR(COMMAND_PEAK)
 #define REPORT       FOR(COMMAND_REPORT)
+#define IMPORT       FOR(COMMAND_IMPORT)
 #define SOLVERS      (SOLVE | COMPARE | SWEEP | PEAK)
-#define ANY          (FOR(COMMAND_NONE) | SOLVERS | CHECK | SHOW | TRACE | DIFF | EMIT | REPORT)
+#define ANY          (FOR(COMMAND_NONE) | SOLVERS | CHECK | SHOW | TRACE | DIFF | EMIT | REPORT | IMPORT)
 
 static const struct {
     const char *name, *alias; /* "" when there is no alias */
@@ -66,13 +73,16 @@ static const struct {
 } FLAGS[FLAG_COUNT] = {
     [FLAG_ALIGNMENT] = {"--alignment", "", "BYTES", SOLVERS,
                         "every offset is a multiple of it, a power of two (default: 256 or less)"},
-    [FLAG_BATCH] = {"--batch", "", "NUMBER", (SOLVERS & ~PEAK) | CHECK,
+    [FLAG_BATCH] = {"--batch", "", "NUMBER", (SOLVERS & ~PEAK) | CHECK | IMPORT,
                     "batch size (default: the plan's, or the profile's largest)"},
     [FLAG_BUDGET] = {"--budget", "", "SIZE", SOLVE | COMPARE | PEAK,
                      "device memory that the training may use: 16GiB, 14GB, 8e9, 60%"},
     [FLAG_C] = {"--c", "", NULL, EMIT, "as C source, the only language so far"},
-    [FLAG_CSV] = {"--csv", "", NULL, COMPARE | SWEEP | PEAK,
+    [FLAG_COPY_RATE] = {"--copy-rate", "", "SIZE", IMPORT,
+                        "bytes per second of a copy to the host, and of one back: 25GB"},
+    [FLAG_CSV] = {"--csv", "", NULL, COMPARE | SWEEP | PEAK | IMPORT,
                   "comma-separated values, one line a row"},
+    [FLAG_DEVICE_MEMORY] = {"--device-memory", "", "SIZE", IMPORT, "memory of the device"},
     [FLAG_EFFORT] = {"--effort", "", "NUMBER", SOLVERS,
                      "multiplies the work spent on the search (default: 1)"},
     [FLAG_FORCE] = {"--force", "", NULL, DIFF, "compare plans of different models, by name"},
@@ -82,6 +92,7 @@ static const struct {
         {"--global-batch", "", "NUMBER", PEAK,
          "samples between two updates: gradients accumulate over several batches"},
     [FLAG_HELP] = {"--help", "-h", NULL, ANY, "print this help"},
+    [FLAG_INPUT] = {"--input", "", "SIZE", IMPORT, "what the first layer reads (default: nothing)"},
     [FLAG_JSON] = {"--json", "", NULL, SHOW | DIFF, "print one JSON object, for scripts"},
     [FLAG_MAX_GAP] = {"--max-gap", "", "PERCENT", CHECK,
                       "prove the bound anew, fail when the plan is further from it: 1%"},
@@ -91,19 +102,23 @@ static const struct {
                        "no colours (as NO_COLOR=1 in the environment)"},
     [FLAG_NO_POLICIES] = {"--no-policies", "", NULL, REPORT,
                           "leave out the comparison with simple policies"},
-    [FLAG_OUTPUT] = {"-o", "--output", "FILE", SOLVE | PEAK | TRACE | EMIT | REPORT,
+    [FLAG_OUTPUT] = {"-o", "--output", "FILE", SOLVE | PEAK | TRACE | EMIT | REPORT | IMPORT,
                      "write the result to this file (all but peak: default standard output)"},
     [FLAG_PLANS] = {"--plans", "", "NUMBER", PEAK, "that the search may make (default: 8)"},
     [FLAG_POINTS] = {"--points", "", "NUMBER", SWEEP | PEAK,
                      "budgets to plan for (default: 10), or batch sizes (default: 4)"},
     [FLAG_PROFILE] = {"--profile", "", "PROFILE", CHECK | TRACE | REPORT,
                       "the profile that the plan must be for"},
-    [FLAG_QUIET] = {"-q", "--quiet", NULL, SOLVERS | CHECK, "say nothing but errors"},
+    [FLAG_QUIET] = {"-q", "--quiet", NULL, SOLVERS | CHECK | IMPORT, "say nothing but errors"},
     [FLAG_RANGE] = {"--range", "", "LO..HI", PEAK,
                     "of batch sizes (default: from 1 to the largest that can have a plan)"},
     [FLAG_REPORT] = {"--report", "", "FILE", SOLVE, "write numbers about the search, in JSON"},
+    [FLAG_RESIDENT] = {"--resident", "", "SIZE", IMPORT,
+                       "always on the device: weights, gradients, optimizer state"},
     [FLAG_TIME_LIMIT] = {"--time-limit", "", "SECONDS", SOLVERS,
                          "end the search by the clock and mark the plan"},
+    [FLAG_UPDATE] = {"--update-us", "", "NUMBER", IMPORT,
+                     "time of the optimizer (default: no update step)"},
     [FLAG_VERBOSE] = {"-v", "--verbose", NULL, SOLVE, "say more"},
     [FLAG_VERSION] = {"--version", "", NULL, FOR(COMMAND_NONE), "print the version"},
     [FLAG_WIDTH] = {"--width", "", "NUMBER", SHOW,
@@ -114,7 +129,7 @@ static const char *const COMMANDS[] = {
     [COMMAND_NONE] = "atp-plan", [COMMAND_SOLVE] = "solve",     [COMMAND_CHECK] = "check",
     [COMMAND_SHOW] = "show",     [COMMAND_COMPARE] = "compare", [COMMAND_SWEEP] = "sweep",
     [COMMAND_TRACE] = "trace",   [COMMAND_DIFF] = "diff",       [COMMAND_EMIT] = "emit",
-    [COMMAND_PEAK] = "peak",     [COMMAND_REPORT] = "report"};
+    [COMMAND_PEAK] = "peak",     [COMMAND_REPORT] = "report",   [COMMAND_IMPORT] = "import"};
 #define COMMAND_COUNT (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
 
 const char *options_command_name(enum command command)
@@ -322,6 +337,23 @@ static enum atp_status set_name(const char *value, struct options *out, struct a
     return ATP_OK;
 }
 
+static enum atp_status set_import(enum flag flag, const char *value, struct import_numbers *out,
+                                  struct atp_error *err)
+{
+    uint64_t *const targets[FLAG_COUNT] = {[FLAG_COPY_RATE] = &out->d2h_bytes_per_second,
+                                           [FLAG_DEVICE_MEMORY] = &out->device_memory_bytes,
+                                           [FLAG_INPUT] = &out->input_bytes,
+                                           [FLAG_RESIDENT] = &out->resident_bytes};
+    struct size size;
+    ATP_TRY(size_parse(value, &size, err));
+    if (size.is_share) {
+        return atp_fail(err, ATP_ERR_INVALID, "\"%s\", expected bytes, not a share", value);
+    }
+    *targets[flag] = size.amount;
+    out->h2d_bytes_per_second = out->d2h_bytes_per_second;
+    return ATP_OK;
+}
+
 static enum atp_status set_flag(enum flag flag, const char *value, struct options *out,
                                 struct atp_error *err)
 {
@@ -338,6 +370,13 @@ static enum atp_status set_flag(enum flag flag, const char *value, struct option
     case FLAG_BUDGET:
         out->has_budget = true;
         return size_parse(value, &out->budget, err);
+    case FLAG_COPY_RATE:
+    case FLAG_DEVICE_MEMORY:
+    case FLAG_INPUT:
+    case FLAG_RESIDENT:
+        return set_import(flag, value, &out->import, err);
+    case FLAG_UPDATE:
+        return size_parse_count(value, 0, UINT64_C(1000000000000), &out->import.update_us, err);
     case FLAG_MAX_GAP:
         out->has_max_gap = true;
         return size_parse_percent(value, &out->max_gap, err);
@@ -439,6 +478,27 @@ static enum atp_status read_word(const char *word, bool is_first, struct options
                     out->second != NULL ? out->second : out->input);
 }
 
+/* What no file has must be said: a guess would make plans that look good. */
+static enum atp_status check_import(const struct cursor *cursor, struct options *out,
+                                    struct atp_error *err)
+{
+    static const enum flag needed[] = {FLAG_CSV, FLAG_BATCH, FLAG_DEVICE_MEMORY, FLAG_COPY_RATE,
+                                       FLAG_RESIDENT};
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+        if ((cursor->given & (UINT64_C(1) << needed[i])) == 0) {
+            return atp_fail(err, ATP_ERR_INVALID, "import needs %s%s%s", FLAGS[needed[i]].name,
+                            FLAGS[needed[i]].value != NULL ? " " : "",
+                            FLAGS[needed[i]].value != NULL ? FLAGS[needed[i]].value : "");
+        }
+    }
+    if (out->import.device_memory_bytes == 0 || out->import.d2h_bytes_per_second == 0) {
+        return atp_fail(err, ATP_ERR_INVALID, "%s: 0, expected more",
+                        out->import.device_memory_bytes == 0 ? "--device-memory" : "--copy-rate");
+    }
+    out->import.batch_size = out->batch_size;
+    return ATP_OK;
+}
+
 static enum atp_status check_options(const struct cursor *cursor, struct options *out,
                                      struct atp_error *err)
 {
@@ -456,12 +516,17 @@ static enum atp_status check_options(const struct cursor *cursor, struct options
                             FLAGS[i].name);
         }
     }
-    if (out->command == COMMAND_PEAK && (cursor->given & (1U << FLAG_POINTS)) == 0) {
+    if (out->command == COMMAND_PEAK && (cursor->given & (UINT64_C(1) << FLAG_POINTS)) == 0) {
         out->points = PEAK_POINTS;
     }
     if (out->input == NULL) {
         return atp_fail(err, ATP_ERR_INVALID, "%s needs a %s", COMMANDS[out->command],
-                        (FOR(out->command) & SOLVERS) != 0 ? "profile" : "plan");
+                        (FOR(out->command) & SOLVERS) != 0 ? "profile"
+                        : out->command == COMMAND_IMPORT   ? "file"
+                                                           : "plan");
+    }
+    if (out->command == COMMAND_IMPORT) {
+        ATP_TRY(check_import(cursor, out, err));
     }
     if (out->command == COMMAND_DIFF && out->second == NULL) {
         return atp_fail(err, ATP_ERR_INVALID, "diff needs two plans");
@@ -518,67 +583,7 @@ enum atp_status options_parse(int argc, char *const *argv, struct options *out,
 
 void options_help(enum command command, FILE *out)
 {
-    static const char *const usage[] = {
-        [COMMAND_NONE] = "usage: atp-plan [solve] PROFILE --budget SIZE [-o PLAN] [OPTION...]\n"
-                         "       atp-plan check PLAN [--profile PROFILE] [OPTION...]\n"
-                         "       atp-plan show PLAN [OPTION...]\n"
-                         "       atp-plan compare PROFILE --budget SIZE [OPTION...]\n"
-                         "       atp-plan sweep PROFILE [OPTION...]\n"
-                         "       atp-plan trace PLAN --profile PROFILE [-o FILE]\n"
-                         "       atp-plan diff PLAN PLAN [OPTION...]\n"
-                         "       atp-plan emit --c PLAN [-o FILE] [--name SYMBOL]\n"
-                         "       atp-plan peak PROFILE --budget SIZE [OPTION...]\n"
-                         "       atp-plan report PLAN --profile PROFILE [-o PAGE] [OPTION...]\n\n"
-                         "Plans which activations of a training iteration to keep, recompute or "
-                         "swap.\n\n"
-                         "  solve   write a plan for a profile and a budget\n"
-                         "  check   prove a plan, compare it with a profile\n"
-                         "  show    print a summary of a plan and pictures of its memory\n"
-                         "  compare a plan with simple policies at the same budget\n"
-                         "  sweep   print what each budget costs, down to the least one\n"
-                         "  trace   write the plan's timeline for Perfetto and chrome://tracing\n"
-                         "  diff    print what changed between two plans, and what it costs\n"
-                         "  emit    write the plan as C source, to be compiled in\n"
-                         "  peak    find the batch size with most throughput within a budget\n"
-                         "  report  write a plan as a page for the browser\n\n"
-                         "atp-plan COMMAND --help says more about one.\n",
-        [COMMAND_SOLVE] = "usage: atp-plan [solve] PROFILE --budget SIZE [-o PLAN] [OPTION...]\n\n"
-                          "Writes the plan with which the iteration of the profile fits the budget "
-                          "and takes\nas little time as can be found.\n",
-        [COMMAND_CHECK] =
-            "usage: atp-plan check PLAN [--profile PROFILE] [OPTION...]\n\n"
-            "Proves that the plan fits, reads the right bytes and cannot race. With a "
-            "profile:\nthat it is for this profile and that its numbers are true.\n",
-        [COMMAND_SHOW] = "usage: atp-plan show PLAN [OPTION...]\n\n"
-                         "Prints a summary of the plan, its decisions by layer, its memory over "
-                         "the program\nand a picture of its arena.\n",
-        [COMMAND_COMPARE] = "usage: atp-plan compare PROFILE --budget SIZE [OPTION...]\n\n"
-                            "Plans the profile for the budget, and prints beside the plan what "
-                            "simple policies\nwould need and take.\n",
-        [COMMAND_SWEEP] = "usage: atp-plan sweep PROFILE [OPTION...]\n\n"
-                          "Plans the profile for budgets from the one that holds everything down "
-                          "to the least,\nand prints what each of them costs.\n",
-        [COMMAND_TRACE] = "usage: atp-plan trace PLAN --profile PROFILE [-o FILE]\n\n"
-                          "Writes what the plan does on the profile's clock in the Trace Event "
-                          "Format, which\nPerfetto and chrome://tracing open.\n",
-        [COMMAND_DIFF] = "usage: atp-plan diff PLAN PLAN [OPTION...]\n\n"
-                         "Prints what changed from the first plan to the second. Exits with 0 when "
-                         "nothing\ndid, 1 when something did, 3 when the plans are for different "
-                         "models.\n",
-        [COMMAND_EMIT] = "usage: atp-plan emit --c PLAN [-o FILE] [--name SYMBOL]\n\n"
-                         "Writes the plan as a source file for C and C++ with one const struct "
-                         "atp_plan, so\nthat a training program needs neither file nor YAML.\n",
-        [COMMAND_PEAK] = "usage: atp-plan peak PROFILE --budget SIZE [-o PLAN] [OPTION...]\n\n"
-                         "Finds the batch size at which the profile trains fastest within the "
-                         "budget, proves\nit, and prints the throughput over batch sizes beside "
-                         "that of simple policies.\n",
-        [COMMAND_REPORT] =
-            "usage: atp-plan report PLAN --profile PROFILE [-o PAGE] [OPTION...]\n\n"
-            "Writes one HTML page with the plan's numbers, its memory, engines and arena as\n"
-            "pictures, and what it does with each tensor. It needs no network and no other "
-            "file.\n",
-    };
-    (void)fprintf(out, "%s\nOptions:\n", usage[command]);
+    (void)fprintf(out, "%s\nOptions:\n", usage_text(command));
     for (size_t i = 0; i < FLAG_COUNT; i++) {
         if ((FLAGS[i].commands & FOR(command)) != 0) {
             char left[40];

@@ -11,6 +11,7 @@
 
 #include <atp/status.h>
 
+#include "import.h"
 #include "size.h"
 
 enum command {
@@ -24,14 +25,16 @@ enum command {
     COMMAND_DIFF,
     COMMAND_EMIT,
     COMMAND_PEAK,
-    COMMAND_REPORT
+    COMMAND_REPORT,
+    COMMAND_IMPORT
 };
 
 /* Points into the arguments. */
 struct options {
     enum command command;
     bool help, version; /* then nothing else is complete */
-    const char *input;  /* the profile of solve, compare and sweep; the plan of all others */
+    const char *input;  /* the profile of solve, compare and sweep; the plan of all others,
+                           but what import reads */
     const char *second; /* diff: the other plan */
 
     bool quiet, verbose;
@@ -48,6 +51,7 @@ struct options {
     bool no_color;
     const char *report; /* NULL: not given */
     bool csv, json, force, c, no_policies;
+    struct import_numbers import;
     const char *name;                 /* "plan": not given */
     uint32_t points;                  /* 10: not given */
     uint64_t gap;                     /* in SIZE_PERCENT; 1 %: not given */

@@ -308,6 +308,28 @@ expect "C does not replace its plan" 2 "would replace" emit --c own.yaml -o own.
 holds "which is as it was" cmp first.yaml own.yaml
 expect "no C of a damaged plan" 1 "program" emit --c damaged.yaml
 
+echo "# import"
+printf 'name,forward_us,backward_us,output_bytes,saved_bytes\nlinear,400,800,8e6,0\nloss,10.5,20,4,8e6\n' >layers.csv
+import="import --csv layers.csv --batch 8 --device-memory 40MB --copy-rate 25GB"
+# shellcheck disable=SC2086 # words
+expect "import needs all numbers of the device" 2 "import needs --resident SIZE" $import
+# shellcheck disable=SC2086
+expect "a share is no number of the device" 2 "not a share" $import --resident 50%
+import="$import --resident 12MB"
+keep="$(ls -A out)"
+# shellcheck disable=SC2086
+expect "a profile of layers" 0 "a chain is assumed" $import --input 4MB --update-us 50 -o layers.yaml
+expect "which can be planned" 0 "bound" layers.yaml --budget 100% -o out/plan.yaml
+# shellcheck disable=SC2086
+expect "quietly, on standard output" 0 "^model: \"layers\"$" $import -q
+holds "quietly" test ! -s stderr
+sed 's/8e6$/8x6/' layers.csv >bad.csv
+expect "a number that is none has its place" 3 '^bad.csv:3:16: rows\[1\].saved_bytes: ' import --csv bad.csv --batch 8 \
+    --device-memory 40MB --copy-rate 25GB --resident 0 -o bad.yaml
+holds "and leaves no file" test ! -e bad.yaml
+# shellcheck disable=SC2086
+expect "a profile does not replace its layers" 2 "would replace" $import -o layers.csv
+
 echo "# compare"
 expect "compare needs a budget" 2 "--budget 40000000" compare "$tiny"
 expect "compare needs a profile" 2 "compare needs a profile" compare --budget 1GB
