@@ -241,7 +241,7 @@ START_TEST(names_every_flag_in_the_help_of_its_commands)
           "-q", "--time-limit SECONDS", "-v"}},
         {COMMAND_CHECK, {"--profile PROFILE", "--batch NUMBER", "--max-gap PERCENT", "-q"}},
         {COMMAND_SHOW, {"--width NUMBER", "--no-color"}},
-        {COMMAND_REPORT, {"--profile PROFILE", "-o, --output FILE", "--no-policies"}},
+        {COMMAND_REPORT, {"--profile PROFILE", "-o FILE", "--no-policies"}},
         {COMMAND_COMPARE, {"--budget SIZE", "--batch NUMBER", "--csv"}},
         {COMMAND_SWEEP, {"--points NUMBER", "--effort NUMBER", "--csv"}},
         {COMMAND_NONE, {"--help", "--version"}},
