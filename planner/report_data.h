@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * What the pictures and tables of a report show: a plan's program on its profile's clock, taken
- * apart by engine, by place in the arena, by memory and by tensor. Plain data; report_write.c and its
- * neighbours write it.
+ * apart by engine, by place in the arena, by memory and by tensor. Plain data; report_write.c and
+ * its neighbours write it.
  */
 #ifndef REPORT_DATA_H
 #define REPORT_DATA_H
