@@ -14,16 +14,14 @@
 
 #include <stdio.h>
 
-static enum exit_code read_profile(const struct options *options, const struct atp_plan *plan,
-                                   struct region *region, struct profile *out)
+static enum atp_status read_profile(const struct options *options, const struct atp_plan *plan,
+                                    struct region *region, struct profile *out,
+                                    struct atp_error *err)
 {
     const struct profile_file *file = NULL;
-    struct atp_error err;
-    if (profile_read(options->profile, region, &file, &err) != ATP_OK ||
-        profile_at_batch(file, plan->model.batch_size, region, out, &err) != ATP_OK) {
-        return command_fail(options->profile, &err);
-    }
-    return EXIT_CODE_DONE;
+    enum atp_status status = profile_read(options->profile, region, &file, err);
+    return status == ATP_OK ? profile_at_batch(file, plan->model.batch_size, region, out, err)
+                            : status;
 }
 
 /* EXIT_CODE_NO with the first finding; `atp-plan check` has all of them, with their lines. */
@@ -79,10 +77,10 @@ static enum exit_code run_report(const struct options *options, const struct atp
     struct report report;
     struct baseline_list baselines;
     struct atp_error err;
-    enum exit_code code = read_profile(options, plan, region, &profile);
-    if (code == EXIT_CODE_DONE) {
-        code = check_plan(options, plan, &profile);
+    if (read_profile(options, plan, region, &profile, &err) != ATP_OK) {
+        return command_fail(options->profile, &err);
     }
+    enum exit_code code = check_plan(options, plan, &profile);
     if (code != EXIT_CODE_DONE) {
         return code;
     }

@@ -116,7 +116,7 @@ void pressure_relieve(struct schedule *s, uint64_t bytes, uint64_t limit)
         uint32_t best = ATP_NONE;
         double best_score = HUGE_VAL;
         uint32_t stride = 1 + s->lazy_count / COMPARED_MAX;
-        s->compared += s->lazy_count / stride * (s->pressure != NULL ? PRICE_WORK : 1);
+        s->compared += (uint64_t)(s->lazy_count / stride) * (s->pressure != NULL ? PRICE_WORK : 1);
         for (uint32_t i = s->at_step % stride; i < s->lazy_count; i += stride) {
             uint32_t tensor = s->lazy[i], gap = s->state[tensor].gap;
             if (s->state[tensor].needs > 0) {

@@ -35,7 +35,7 @@ static void expect_right(const struct plan_builder *b, uint32_t launches,
     rig_iterate(&r, launches);
     rig_close(&r);
     ck_assert_uint_eq(toy_digest(&r.kernels.toy), expected);
-    ck_assert_uint_eq(r.kernels.toy.run_count, (launches + 1) * b->plan.model.step_count);
+    ck_assert_uint_eq(r.kernels.toy.run_count, (uint64_t)(launches + 1) * b->plan.model.step_count);
     rig_finish_clean(&r);
 }
 

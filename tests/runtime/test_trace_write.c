@@ -97,10 +97,10 @@ START_TEST(draws_all_work_and_copies_beside_what_was_predicted)
     }
     const char *text = take_file();
     assert_balanced(text);
-    ck_assert_uint_eq(count(text, "\"cat\":\"copy\""), 2 * copy_count);
+    ck_assert_uint_eq(count(text, "\"cat\":\"copy\""), (uint64_t)2 * copy_count);
     ck_assert_uint_eq(count(text, "\"cat\":\"forward\"") + count(text, "\"cat\":\"backward\"") +
                           count(text, "\"cat\":\"update\"") + count(text, "\"cat\":\"rerun\""),
-                      2 * work_count);
+                      (uint64_t)2 * work_count);
     ck_assert_uint_eq(count(text, "\"dur\":0.700"), work_count);
     ck_assert_uint_eq(count(text, "\"name\":\"measured\""), 1);
     ck_assert_uint_eq(count(text, "\"name\":\"predicted\""), 1);
