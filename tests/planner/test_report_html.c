@@ -58,7 +58,8 @@ START_TEST(control_characters_and_bad_bytes_are_replaced)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         static const char replacements[] = "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD";
-        const char *expected = replacements + sizeof(replacements) - 1 - 3 * cases[i].replaced;
+        const char *expected =
+            replacements + sizeof(replacements) - 1 - (size_t)3 * cases[i].replaced;
         ck_assert_str_eq(written(html_text, cases[i].from), expected);
     }
 }
