@@ -8,21 +8,12 @@
 #include "baseline.h"
 #include "out_file.h"
 #include "profile.h"
+#include "report_curve.h"
 #include "report_write.h"
 
 #include <atp/plan_yaml.h>
 
 #include <stdio.h>
-
-static enum atp_status read_profile(const struct options *options, const struct atp_plan *plan,
-                                    struct region *region, struct profile *out,
-                                    struct atp_error *err)
-{
-    const struct profile_file *file = NULL;
-    enum atp_status status = profile_read(options->profile, region, &file, err);
-    return status == ATP_OK ? profile_at_batch(file, plan->model.batch_size, region, out, err)
-                            : status;
-}
 
 /* EXIT_CODE_NO with the first finding; `atp-plan check` has all of them, with their lines. */
 static enum exit_code check_plan(const struct options *options, const struct atp_plan *plan,
@@ -73,18 +64,21 @@ static enum exit_code write_page(const struct options *options, const struct rep
 static enum exit_code run_report(const struct options *options, const struct atp_plan *plan,
                                  struct region *region)
 {
+    const struct profile_file *file = NULL;
     struct profile profile;
     struct report report;
     struct baseline_list baselines;
     struct atp_error err;
-    if (read_profile(options, plan, region, &profile, &err) != ATP_OK) {
+    if (profile_read(options->profile, region, &file, &err) != ATP_OK ||
+        profile_at_batch(file, plan->model.batch_size, region, &profile, &err) != ATP_OK) {
         return command_fail(options->profile, &err);
     }
     enum exit_code code = check_plan(options, plan, &profile);
     if (code != EXIT_CODE_DONE) {
         return code;
     }
-    if (report_build(plan, &profile, region, &report, &err) != ATP_OK) {
+    if (report_build(plan, &profile, region, &report, &err) != ATP_OK ||
+        report_curve_build(plan, file, region, &report.curve, &err) != ATP_OK) {
         return command_fail(NULL, &err);
     }
     if (!options->no_policies) {

@@ -43,7 +43,7 @@
   }
 
   var charts = {};
-  Array.prototype.forEach.call(document.querySelectorAll(".canvas"), function (canvas) {
+  Array.prototype.forEach.call(document.querySelectorAll(".canvas[data-chart]"), function (canvas) {
     var cursor = document.createElement("div");
     cursor.className = "cursor";
     cursor.hidden = true;

@@ -76,6 +76,7 @@ struct report {
     struct report_level *levels; /* one behind the other, from 0 to the end */
     struct report_tensor *tensors;
     const struct baseline_list *baselines; /* NULL: none */
+    const struct report_curve *curve;      /* NULL: none */
 };
 
 /* `plan` passes atp_plan_check and is for the profile; all of them outlive the report.

@@ -6,6 +6,7 @@
 #include "report_write.h"
 
 #include "report_assets.h"
+#include "report_curve.h"
 #include "report_draw.h"
 #include "report_html.h"
 #include "report_table.h"
@@ -239,6 +240,16 @@ static void write_policies(const struct report *report, struct region *region, F
     (void)fputs("</section>\n", out);
 }
 
+static void write_curve(const struct report *report, FILE *out)
+{
+    if (report->curve == NULL) {
+        return;
+    }
+    begin_section(out, "curve", "Throughput over batch sizes");
+    report_curve_write(report->curve, report->plan, out);
+    (void)fputs("</section>\n", out);
+}
+
 static void write_tensors(const struct report *report, const struct report_order *order, FILE *out)
 {
     static const char *const names[] = {"keep", "swap", "recompute"};
@@ -268,6 +279,7 @@ void report_write(const struct report *report, struct region *region, FILE *out)
     write_engines(report, out);
     write_arena(report, out);
     write_policies(report, region, out);
+    write_curve(report, out);
     write_tensors(report, &order, out);
     (void)fputs(
         "</main>\n<footer><p>Times are the simulator&#39;s, on the clock of the profile; the "

@@ -50,6 +50,13 @@ def profile(blocks, names=lambda kind, i: f"{kind}{i}", model="chain"):
     return "\n".join(lines).replace(f"\n  - {{name: {g[blocks]}, bytes: 1000000}}", "") + "\n"
 
 
+def at_two_sizes(text):
+    """The same profile measured at batch sizes 1 and 2: sizes double, a step of t us then takes 1.5 t."""
+    text = text.replace("batch_size: 1\n", "batch_sizes: [1, 2]\n")
+    text = re.sub(r"(?<!resident_)bytes: (\d+)\}", lambda m: f"bytes: [{m[1]}, {2 * int(m[1])}]}}", text)
+    return re.sub(r"time_us: ([\d.]+)", lambda m: f"time_us: [{m[1]}, {1.5 * float(m[1])}]", text)
+
+
 class Page(html.parser.HTMLParser):
     """Balance of the elements, and all that a browser might fetch, follow or run."""
 
@@ -149,6 +156,16 @@ def check_numbers(name, page):
     return numbers
 
 
+def check_curve(name, page, numbers):
+    """The rate that the curve names is the plan's, and the plan's place on it is not above the bound's."""
+    told = "".join(page.text)
+    rate, bound = (float(re.search(words, told)[1]) for words in (
+        r"trains ([\d.]+) samples a second", r"can exceed ([\d.]+), the model"))
+    assert abs(rate - 2e9 / numbers["iteration_ns"]) < 0.01, f"{name}: {rate} samples a second"
+    assert rate <= bound + 0.01, f"{name}: {rate} is above {bound}"
+    assert "keep everything, while it fits" in told, name
+
+
 def browse(browser, folder, page, script):
     """What the page looks like after `script` ran in it, and how long the browser took."""
     probe = folder / "probe.html"
@@ -229,10 +246,15 @@ def main():
         pages = {
             "tiny": make(args.atp_plan, folder, "tiny", args.profiles / "tiny.yaml", "75%"),
             "hostile": make(args.atp_plan, folder, "hostile", profile(24, hostile, HOSTILE[0]), "60%"),
+            "batches": make(args.atp_plan, folder, "batches", at_two_sizes(profile(24)), "75%", "--batch", "2"),
             "large": make(args.atp_plan, folder, "large", profile(2500), "100%"),
         }
         for name, (path, text) in pages.items():
-            numbers = check_numbers(name, check_page(name, text))
+            page = check_page(name, text)
+            numbers = check_numbers(name, page)
+            assert ("Throughput over batch sizes" in page.text) == (name == "batches"), name
+            if name == "batches":
+                check_curve(name, page, numbers)
             if browser is not None:
                 check_browser(browser, folder, path, text)
             elif name == "hostile":
