@@ -13,10 +13,16 @@
 #define DOWN       1000U
 #define RANGE_MOST 4U /* times the larger of the plan's batch size and the largest measured */
 
+/* A context is changeable, the file is not. */
+struct source {
+    const struct profile_file *file;
+};
+
 static enum atp_status profile_of_file(void *ctx, uint64_t batch_size, struct region *region,
                                        struct profile *out_profile, struct atp_error *err)
 {
-    return profile_at_batch(ctx, batch_size, region, out_profile, err);
+    const struct source *source = ctx;
+    return profile_at_batch(source->file, batch_size, region, out_profile, err);
 }
 
 static uint64_t thousandths(double rate)
@@ -46,8 +52,8 @@ enum atp_status report_curve_build(const struct atp_plan *plan, const struct pro
         return ATP_OK; /* one measurement says nothing of how throughput changes */
     }
     uint64_t measured = sizes[size_count - 1], own = plan->model.batch_size;
-    /* peak.h takes the context of its source as it is; this one is only read. */
-    const struct peak_source source = {profile_of_file, (void *)(uintptr_t)file};
+    struct source of_file = {file};
+    const struct peak_source source = {profile_of_file, &of_file};
     const struct peak_options options = {
         .budget_bytes = plan->budget_bytes,
         .last_batch = RANGE_MOST * (measured > own ? measured : own),
