@@ -310,6 +310,8 @@ START_TEST(measures_a_link_and_survives_every_failure_of_it)
         fake_scene_init(&s, &options);
         enum atp_status status = link_probe(s.backend, 1 << 16, &rates, &s.err);
         ck_assert(status == ATP_OK || status == ATP_ERR_DEVICE);
+        fake_cuda_heal(); /* the number of calls follows the times measured: this one may be to come
+                           */
         finish_clean(&s);
     }
 }

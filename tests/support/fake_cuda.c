@@ -71,6 +71,13 @@ bool fake_cuda_is_running(void)
     return is_running;
 }
 
+void fake_cuda_heal(void)
+{
+    struct fake_state *state = fake_lock();
+    state->options.failing_call = 0;
+    fake_unlock(state);
+}
+
 void fake_cuda_look(struct fake_report *out_report)
 {
     struct fake_state *state = fake_lock();

@@ -69,6 +69,8 @@ void fake_cuda_start(const struct fake_options *options);
 bool fake_cuda_is_running(void);
 /* Lets all queued work end, then ends the session. */
 void fake_cuda_finish(struct fake_report *out_report);
+/* From here on all calls succeed. */
+void fake_cuda_heal(void);
 /* The session so far. */
 void fake_cuda_look(struct fake_report *out_report);
 
