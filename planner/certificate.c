@@ -12,12 +12,19 @@
 #include "certificate.h"
 
 #include "fail.h"
-#include "relax_rows.h"
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #define ERROR_UNIT 0x1p-52
+
+/* Of the largest multiplier: tried in steps. A double has no more than the last. */
+#define BITS_FIRST 12
+#define BITS_STEP  4
+#define BITS_LAST  52
+/* Larger ones are left out: what they prove is lost, not what is true. */
+#define MULTIPLIER_MAX 0x1p256
 
 /* A sum with a bound on how far off it is. */
 struct careful_sum {
@@ -79,6 +86,90 @@ double certificate_value(const struct lp *lp, const double *multipliers, struct 
     return isfinite(value) ? value : -INFINITY;
 }
 
+/* FNV-1a, a word at a time. */
+static void mix(uint64_t *hash, uint64_t word)
+{
+    for (int i = 0; i < 8; i++) {
+        *hash = (*hash ^ (word & 0xff)) * UINT64_C(0x100000001b3);
+        word >>= 8;
+    }
+}
+
+static void mix_number(uint64_t *hash, double number)
+{
+    uint64_t word;
+    memcpy(&word, &number, sizeof(word));
+    mix(hash, word);
+}
+
+uint64_t certificate_identity(const struct lp *lp)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    mix(&hash, lp->row_count);
+    mix(&hash, lp->column_count);
+    for (uint32_t j = 0; j < lp->column_count; j++) {
+        mix_number(&hash, lp->columns[j].lower);
+        mix_number(&hash, lp->columns[j].upper);
+        mix_number(&hash, lp->columns[j].cost);
+    }
+    for (uint32_t i = 0; i < lp->row_count; i++) {
+        mix(&hash, lp->rows[i].equal);
+        mix_number(&hash, lp->rows[i].rhs);
+        mix(&hash, lp->rows[i + 1].first);
+        for (size_t k = lp->rows[i].first; k < lp->rows[i + 1].first; k++) {
+            mix(&hash, lp->term_columns[k]);
+            mix_number(&hash, lp->term_values[k]);
+        }
+    }
+    return hash;
+}
+
+static bool counts(const struct lp *lp, uint32_t row, double multiplier)
+{
+    return fabs(multiplier) < MULTIPLIER_MAX && (lp->rows[row].equal || multiplier > 0);
+}
+
+/* What counts of each multiplier, as whole multiples of the unit. */
+static void round_multipliers(const struct lp *lp, const double *multipliers, int exponent,
+                              double *out)
+{
+    for (uint32_t i = 0; i < lp->row_count; i++) {
+        double whole = counts(lp, i, multipliers[i]) ? rint(ldexp(multipliers[i], -exponent)) : 0;
+        out[i] = ldexp(whole == 0 ? 0 : whole, exponent); /* no negative zero */
+    }
+}
+
+void certificate_make(const struct problem *problem, const struct relax_grid *grid,
+                      const struct relax_rows *rows, const double *multipliers,
+                      int64_t tolerance_ns, struct region *region, struct certificate *out)
+{
+    const struct lp *lp = &rows->lp;
+    int64_t goal_ns =
+        relax_bound_ns(rows, problem, certificate_value(lp, multipliers, region)) - tolerance_ns;
+    double largest = 0;
+    int above = 0; /* all are below 2^above */
+    for (uint32_t i = 0; i < lp->row_count; i++) {
+        double size = counts(lp, i, multipliers[i]) ? fabs(multipliers[i]) : 0;
+        largest = size > largest ? size : largest;
+    }
+    (void)frexp(largest, &above);
+    *out = (struct certificate){
+        .grid = *grid,
+        .row_count = lp->row_count,
+        .identity = certificate_identity(lp),
+        .multipliers = REGION_NEW(region, double, lp->row_count),
+    };
+    for (int bits = BITS_FIRST; bits <= BITS_LAST; bits += BITS_STEP) {
+        out->exponent =
+            above - bits < -CERTIFICATE_EXPONENT_MAX ? -CERTIFICATE_EXPONENT_MAX : above - bits;
+        round_multipliers(lp, multipliers, out->exponent, out->multipliers);
+        double value = certificate_value(lp, out->multipliers, region);
+        if (relax_bound_ns(rows, problem, value) >= goal_ns) {
+            break;
+        }
+    }
+}
+
 static enum atp_status check_grid(const struct problem *problem, const struct relax_grid *grid,
                                   struct atp_error *err)
 {
@@ -111,6 +202,11 @@ enum atp_status certificate_bound(const struct problem *problem,
         return atp_fail(err, ATP_ERR_INVALID,
                         "certificate: %u multipliers, expected %u, one per row",
                         certificate->row_count, rows.lp.row_count);
+    }
+    if (certificate->identity != certificate_identity(&rows.lp)) {
+        return atp_fail(err, ATP_ERR_INVALID,
+                        "certificate: it belongs to another profile, budget, alignment or version "
+                        "of atp-plan");
     }
     *out_bound_ns = relax_bound_ns(&rows, problem,
                                    certificate_value(&rows.lp, certificate->multipliers, region));

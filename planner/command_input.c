@@ -16,13 +16,11 @@ static enum atp_status read_profile(const struct options *options, struct region
     return profile_at_batch(file, options->batch_size, region, out, err);
 }
 
-/* A share is of what the activations reach at the alignment that the plan will have, so that 100 %
- * is what keeping everything needs. */
-static enum atp_status resolve_budget(const struct options *options, const struct profile *profile,
-                                      struct region *region, uint64_t *out, struct atp_error *err)
+enum atp_status command_budget(const struct options *options, const struct profile *profile,
+                               struct region *region, uint64_t *out_bytes, struct atp_error *err)
 {
     struct problem problem;
-    *out = options->budget.amount;
+    *out_bytes = options->budget.amount;
     if (!options->budget.is_share) {
         return ATP_OK;
     }
@@ -31,7 +29,8 @@ static enum atp_status resolve_budget(const struct options *options, const struc
         alignment = problem_alignment(profile, region);
     }
     ATP_TRY(problem_build(profile, SIZE_BYTES_MAX, alignment, region, &problem, err));
-    *out = profile->resident_bytes + size_share_of(options->budget.amount, problem.peak_bytes);
+    *out_bytes =
+        profile->resident_bytes + size_share_of(options->budget.amount, problem.peak_bytes);
     return ATP_OK;
 }
 
@@ -74,7 +73,7 @@ enum exit_code command_input(const struct options *options, struct region *regio
                       options_command_name(options->command), out_profile->device_memory_bytes);
         return EXIT_CODE_USAGE;
     }
-    if (needs_budget && resolve_budget(options, out_profile, region, &budget, &err) != ATP_OK) {
+    if (needs_budget && command_budget(options, out_profile, region, &budget, &err) != ATP_OK) {
         return command_fail(options->input, &err);
     }
     if (!options->quiet) {

@@ -17,4 +17,9 @@
 enum exit_code command_input(const struct options *options, struct region *region,
                              struct profile *out_profile, uint64_t *out_budget_bytes);
 
+/* The budget alone, for a profile that has been read. */
+ATP_MUST_USE enum atp_status command_budget(const struct options *options,
+                                            const struct profile *profile, struct region *region,
+                                            uint64_t *out_bytes, struct atp_error *err);
+
 #endif

@@ -204,7 +204,8 @@ static void put_plan(FILE *out, const struct atp_plan *plan, const char *symbol)
     }
     (void)fprintf(out, "    %s,\n", plan->time_limited ? "true" : "false");
     put_predicted(out, &plan->predicted);
-    (void)fprintf(out, "    %s%s,\n    %" PRIu32 ",\n    %s_program,\n};\n",
+    /* No certificate: who proves the bound has the plan's file, and a program need not carry it. */
+    (void)fprintf(out, "    %s%s,\n    %" PRIu32 ",\n    %s_program,\n    NULL,\n};\n",
                   has_tensors ? symbol : "NULL", has_tensors ? "_decisions" : "",
                   plan->instruction_count, symbol);
 }

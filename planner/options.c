@@ -75,7 +75,7 @@ static const struct {
                         "every offset is a multiple of it, a power of two (default: 256 or less)"},
     [FLAG_BATCH] = {"--batch", "", "NUMBER", (SOLVERS & ~PEAK) | CHECK | IMPORT,
                     "batch size (default: the plan's, or the profile's largest)"},
-    [FLAG_BUDGET] = {"--budget", "", "SIZE", SOLVE | COMPARE | PEAK,
+    [FLAG_BUDGET] = {"--budget", "", "SIZE", SOLVE | CHECK | COMPARE | PEAK,
                      "device memory that the training may use: 16GiB, 14GB, 8e9, 60%"},
     [FLAG_C] = {"--c", "", NULL, EMIT, "as C source, the only language so far"},
     [FLAG_COPY_RATE] = {"--copy-rate", "", "SIZE", IMPORT,
@@ -214,8 +214,7 @@ struct cursor {
 };
 
 /* The flag that the argument names, with its value where it has one: the rest of the argument
- * behind
- * `=` (behind the letter for short ones), or the next argument. FLAG_COUNT: no such flag. */
+ * behind `=` (behind the letter for short ones), or the next argument. FLAG_COUNT: none. */
 static enum atp_status find_flag(struct cursor *cursor, enum flag *out_flag, const char **out_value,
                                  struct atp_error *err)
 {
@@ -542,9 +541,10 @@ static enum atp_status check_options(const struct cursor *cursor, struct options
         return atp_fail(err, ATP_ERR_INVALID, "-q and -v exclude each other");
     }
     if (out->command == COMMAND_CHECK && out->profile == NULL &&
-        (out->has_max_gap || out->batch_size != 0)) {
+        (out->has_max_gap || out->has_budget || out->batch_size != 0)) {
+        const char *flag = out->has_budget ? "--budget" : "--batch";
         return atp_fail(err, ATP_ERR_INVALID, "%s needs --profile PROFILE",
-                        out->has_max_gap ? "--max-gap" : "--batch");
+                        out->has_max_gap ? "--max-gap" : flag);
     }
     if (out->command == COMMAND_REPORT && out->profile == NULL) {
         return atp_fail(err, ATP_ERR_INVALID, "report needs --profile PROFILE");

@@ -9,6 +9,7 @@
 #include "fail.h"
 #include "out_file.h"
 #include "plan_gap.h"
+#include "plan_text.h"
 #include "yaml_reader.h"
 
 #include <errno.h>
@@ -120,6 +121,16 @@ static enum atp_status check_plan(const struct atp_plan *plan, struct atp_error 
             return atp_fail(err, ATP_ERR_INVALID, "program[%u]: no %s has id %u", i,
                             is_step ? "step" : "tensor", instruction->id);
         }
+    }
+    return ATP_OK;
+}
+
+static enum atp_status check_certificate(const char *text, struct atp_error *err)
+{
+    if (text != NULL && !plan_is_text(text)) {
+        return atp_fail(err, ATP_ERR_INVALID,
+                        "certificate: expected lines of printable ASCII, none of them empty or "
+                        "with blanks before it");
     }
     return ATP_OK;
 }
@@ -278,13 +289,28 @@ static void put_program(FILE *out, const struct atp_plan *plan)
     }
 }
 
+static void put_certificate(FILE *out, const char *text)
+{
+    bool ends = text[strlen(text) - 1] == '\n';
+    (void)fputs(ends ? "certificate: |\n" : "certificate: |-\n", out);
+    while (*text != '\0') {
+        size_t length = strcspn(text, "\n");
+        (void)fprintf(out, "  %.*s\n", (int)length, text);
+        text += length + (text[length] == '\n');
+    }
+}
+
 enum atp_status plan_emit(const struct atp_plan *plan, FILE *out, struct atp_error *err)
 {
     ATP_TRY(check_plan(plan, err));
+    ATP_TRY(check_certificate(plan->certificate, err));
     put_header(out, plan);
     put_predicted(out, &plan->predicted);
     put_model(out, plan);
     put_program(out, plan);
+    if (plan->certificate != NULL) {
+        put_certificate(out, plan->certificate);
+    }
     if (fflush(out) != 0 || ferror(out)) {
         return atp_fail(err, ATP_ERR_IO, "cannot write the plan: %s", strerror(errno));
     }

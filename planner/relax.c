@@ -27,6 +27,8 @@ static const double cut_shares[] = {0.5, 0.35, 0.65, 0.2, 0.8};
  * which the simplex method hardly moves does not eat what is left for others. */
 #define ITERATIONS_PER_CUT UINT64_C(6)
 #define ITERATIONS_FIRST   UINT64_C(2000)
+/* Part of the compute time that shorter multipliers may cost. */
+#define CERTIFICATE_LOSS 1000000
 
 struct attempt {
     struct relax_grid grid;
@@ -183,14 +185,17 @@ static enum atp_status add_cut(struct search *search, const struct attempt *pric
     return ATP_OK;
 }
 
-static const struct certificate *make_certificate(const struct attempt *attempt,
-                                                  struct region *region)
+/* The bound is the certificate's: whoever reads it proves just that. */
+static void certify(const struct attempt *attempt, const struct problem *problem,
+                    struct region *region, struct relax_solution *out)
 {
     struct certificate *certificate = REGION_NEW(region, struct certificate, 1);
-    certificate->grid = attempt->grid;
-    certificate->row_count = attempt->rows.lp.row_count;
-    certificate->multipliers = attempt->result.multipliers;
-    return certificate;
+    const struct relax_rows *rows = &attempt->rows;
+    certificate_make(problem, &attempt->grid, rows, attempt->result.multipliers,
+                     problem->compute_ns / CERTIFICATE_LOSS, region, certificate);
+    out->bound_ns = relax_bound_ns(rows, problem,
+                                   certificate_value(&rows->lp, certificate->multipliers, region));
+    out->certificate = out->bound_ns > problem->compute_ns ? certificate : NULL;
 }
 
 static enum atp_status search_cuts(struct search *search, const struct relax_grid *grid,
@@ -252,8 +257,7 @@ enum atp_status relax_solve(const struct problem *problem, const struct relax_op
         read_shares(&best->model, best->result.values, out_solution);
     }
     if (best->bound_ns > problem->compute_ns) {
-        out_solution->bound_ns = best->bound_ns;
-        out_solution->certificate = make_certificate(best, region);
+        certify(best, problem, region, out_solution);
     }
     if (options->node_limit > 0 && best->result.optimal && !is_stopped(options)) {
         ATP_TRY(find_whole(&search, err));

@@ -394,6 +394,24 @@ static void set_units(struct builder *b, struct relax_rows *rows)
     b->in_rate = rate_in_units(b, clock->h2d_bytes_per_second);
 }
 
+/* Sums of whole numbers up to 2^53 are exact, and so are the rows made of them. Nine petabytes or a
+ * hundred days are no training iteration. */
+static bool is_exact(const struct builder *b)
+{
+    double largest = (double)b->model->problem->compute_ns;
+    for (enum relax_sum sum = RELAX_KEPT; sum < RELAX_SUM_COUNT; sum++) {
+        largest = fmax(largest, b->sum_limit[sum] * b->byte_unit);
+    }
+    for (uint32_t t = 0; t < b->model->problem->model->tensor_count; t++) {
+        largest = fmax(largest, (double)b->model->problem->model->tensors[t].bytes);
+    }
+    for (uint32_t k = 0; k < b->model->grid->count; k++) {
+        uint32_t step = b->model->grid->points[k].step;
+        largest = fmax(largest, (double)working_set(b->model->problem, step));
+    }
+    return largest < 0x1p53;
+}
+
 /* Enough for every value to be copied out and back and every step to rerun, with room: a program
  * that takes longer is far beyond any bound of interest. */
 static void set_extra_limit(struct builder *b, struct relax_rows *rows)
@@ -424,6 +442,7 @@ void relax_rows_build(struct relax_model *model, struct region *region, struct r
         add_segment_columns(b, g);
         add_segment_changes(b, g);
     }
+    out_rows->is_exact = is_exact(b);
     set_extra_limit(b, out_rows);
     for (uint32_t k = 0; k <= count; k++) {
         double upper = (double)out_rows->extra_limit_ns / out_rows->time_unit;
@@ -447,7 +466,7 @@ int64_t relax_bound_ns(const struct relax_rows *rows, const struct problem *prob
 {
     /* The product is exact. Programs take whole nanoseconds: so many and no fewer. */
     double extra = ceil(value * rows->time_unit);
-    if (!(extra > 0)) {
+    if (!(extra > 0) || !rows->is_exact) {
         return problem->compute_ns;
     }
     int64_t whole = extra < 0x1p53 ? (int64_t)extra : INT64_C(1) << 53;

@@ -28,6 +28,8 @@ enum relax_sum {
 struct relax_rows {
     struct lp lp;
     double byte_unit, time_unit; /* powers of two */
+    bool is_exact;               /* bytes and nanoseconds are small enough for doubles to hold them;
+                                    else the rows prove nothing */
     int64_t extra_limit_ns;      /* the rows hold for programs with at most this much time beyond
                                     compute_ns */
     /* Columns. Per checkpoint; times, NEEDED and PASSED have one more, for the end. */

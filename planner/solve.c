@@ -9,6 +9,7 @@
 
 #include "assemble.h"
 #include "baseline.h"
+#include "certificate_text.h"
 #include "fail.h"
 #include "problem.h"
 #include "refit.h"
@@ -274,16 +275,19 @@ static bool find_free_plan(struct solver *s, const struct baseline_list *baselin
 }
 
 /* The judges: nothing leaves that they have not accepted. */
-static enum atp_status prove(const struct solver *s, int64_t bound_ns,
+static enum atp_status prove(const struct solver *s, const struct relax_solution *relaxed,
                              const struct baseline_list *baselines, struct atp_error *err)
 {
     struct atp_plan *plan = s->plan;
     struct atp_error why;
     enum atp_status status =
         atp_simulate(plan, &s->profile->clock, NULL, NULL, &plan->predicted, &why);
-    plan->predicted.bound_ns = bound_ns;
+    plan->predicted.bound_ns = relaxed->bound_ns;
     if (status == ATP_OK) {
         (void)baseline_overtake(&s->problem, baselines, BASELINE_PLACE_WORK, s->region, plan);
+        plan->certificate = relaxed->certificate != NULL
+                                ? certificate_write(relaxed->certificate, s->region)
+                                : NULL;
         status = atp_plan_check(plan, &why);
     }
     if (status == ATP_OK) {
@@ -319,5 +323,5 @@ enum atp_status solve(const struct profile *profile, const struct solve_options 
         ATP_TRY(search_until_placed(&s, &relaxed, &baselines, err));
     }
     out_report->stopped = is_stopped(&s);
-    return prove(&s, relaxed.bound_ns, &baselines, err);
+    return prove(&s, &relaxed, &baselines, err);
 }

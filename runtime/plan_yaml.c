@@ -10,6 +10,7 @@
 
 #include "fail.h"
 #include "plan_gap.h"
+#include "plan_text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ enum {
     TOP_TENSORS,
     TOP_STEPS,
     TOP_PROGRAM,
+    TOP_CERTIFICATE,
     TOP_COUNT
 };
 static const struct doc_key TOP_KEYS[TOP_COUNT] = {
@@ -49,6 +51,7 @@ static const struct doc_key TOP_KEYS[TOP_COUNT] = {
     [TOP_TENSORS] = {"tensors", true},
     [TOP_STEPS] = {"steps", true},
     [TOP_PROGRAM] = {"program", true},
+    [TOP_CERTIFICATE] = {"certificate", false},
 };
 
 enum {
@@ -410,6 +413,21 @@ static enum atp_status read_program(const struct reader *r, const struct doc_nod
     return ATP_OK;
 }
 
+/* What it says is for whoever proves the bound; here it is only text. */
+static enum atp_status read_certificate(const struct reader *r, const struct doc_node *node)
+{
+    if (node == NULL) {
+        return ATP_OK;
+    }
+    if (node->kind != DOC_SCALAR || !plan_is_text(node->text)) {
+        return doc_fail(node, r->err, ATP_ERR_SYNTAX,
+                        "this is no certificate, expected lines of printable ASCII, none of them "
+                        "empty or with blanks before it");
+    }
+    r->file->plan.certificate = node->text;
+    return ATP_OK;
+}
+
 static enum atp_status read_plan(struct reader *r)
 {
     struct atp_plan *plan = &r->file->plan;
@@ -432,6 +450,7 @@ static enum atp_status read_plan(struct reader *r)
     ATP_TRY(read_predicted(r, values[TOP_PREDICTED]));
     ATP_TRY(read_tensors(r, values[TOP_TENSORS]));
     ATP_TRY(read_steps(r, values[TOP_STEPS]));
+    ATP_TRY(read_certificate(r, values[TOP_CERTIFICATE]));
     return read_program(r, values[TOP_PROGRAM]);
 }
 

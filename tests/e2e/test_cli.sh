@@ -200,8 +200,12 @@ expect "a good plan" 0 "proved" check first.yaml --profile "$tiny"
 expect "without a profile it says what it did not check" 0 "not checked without --profile" check first.yaml
 expect "-q says nothing" 0 "" check first.yaml --profile "$tiny" -q
 holds "at all" test ! -s stdout -a ! -s stderr
-expect "a gap that is allowed" 0 "proved anew" check first.yaml --profile "$tiny" --max-gap 10%
+expect "a gap that is allowed" 0 "proved by the sum of step times" check first.yaml --profile "$tiny" --max-gap 10%
 expect "a gap that is not" 1 "^first.yaml:[0-9]*:1: error: predicted.gap" check first.yaml --profile "$tiny" --max-gap 1
+expect "the budget it was made for" 0 "proved by" check first.yaml --profile "$tiny" --max-gap 10% --budget 33MB
+expect "also as a share" 0 "proved by" check first.yaml --profile "$tiny" --max-gap 10% --budget 75%
+expect "another budget" 1 "first.yaml:[0-9]*:1: error: budget_bytes: the plan is for 33000000, but --budget is 32000000" \
+    check first.yaml --profile "$tiny" --max-gap 10% --budget 32MB
 expect "another batch size" 1 "error: batch_size" check first.yaml --profile "$tiny" --batch 2
 sed 's/^resident_bytes: 12e6/resident_bytes: 13e6/' "$tiny" >other.yaml
 expect "other resident bytes" 1 "first.yaml:[0-9]*:1: error: resident_bytes: 12000000.*13000000" \
@@ -254,6 +258,23 @@ if grep -q 'bound_us: 2330.000' first.yaml; then
     expect "a bound that cannot be proved" 1 "error: predicted.bound_us" check closer.yaml --profile "$tiny" \
         --max-gap 10%
 fi
+sed 's/25e9/1e9/g' "$tiny" >slow.yaml
+expect "a plan that must lose time" 0 "bound *2.40[0-9] ms" slow.yaml --budget 75% -o slow.plan.yaml
+holds "carries a certificate" grep -q '^certificate: |$' slow.plan.yaml
+expect "which proves its bound" 0 "proved by its certificate: 2.40" check slow.plan.yaml --profile slow.yaml \
+    --max-gap 15%
+expect "also where no gap is asked for" 0 "proved by its certificate: 2.40" check slow.plan.yaml --profile slow.yaml
+sed '/^certificate:/,$d' slow.plan.yaml >bare.yaml
+expect "without it the bound is solved for" 0 "proved anew: 2.40" check bare.yaml --profile slow.yaml --max-gap 15%
+expect "or left open" 0 "not checked without --max-gap: the bound" check bare.yaml --profile slow.yaml
+sed 's/^  rows 1/  rows 2/' slow.plan.yaml >damaged.yaml
+expect "one for other rows is named" 0 "certificate: .*; solving for the bound again" check damaged.yaml \
+    --profile slow.yaml --max-gap 15%
+sed 's/^  multipliers 2^-/  multipliers 2^-1/' slow.plan.yaml >damaged.yaml
+expect "a weakened one too" 0 "certificate: it proves only 2.33" check damaged.yaml --profile slow.yaml --max-gap 15%
+sed 's/^  bound_us: .*/  bound_us: 2700.000/; s/^  gap: .*/  gap: 0.011111/' slow.plan.yaml >damaged.yaml
+expect "and none proves what is not true" 1 "error: predicted.bound_us: 2700000 ns" check damaged.yaml \
+    --profile slow.yaml --max-gap 15%
 
 echo "# show"
 expect "a summary and pictures" 0 "arena: offset" show first.yaml

@@ -19,6 +19,7 @@ START_TEST(says_the_same_as_the_plan_in_memory)
     struct plan_builder *builder = rich_plan_create();
     const char *difference = plan_difference(&rich, &builder->plan);
     ck_assert_msg(difference == NULL, "%s differs", difference);
+    ck_assert_ptr_null(rich.certificate);
     plan_builder_destroy(builder);
 }
 END_TEST

@@ -6,9 +6,11 @@
  */
 #include "assemble.h"
 #include "candidates.h"
+#include "certificate_text.h"
 #include "relax.h"
 #include "schedule.h"
 #include "search.h"
+#include "solver_glpk.h"
 #include "throughput.h"
 
 #include "assert_judges.h"
@@ -16,17 +18,20 @@
 #include "random_profile.h"
 #include "run_tests.h"
 #include "sanitized.h"
+#include "tamper.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define PROFILE_COUNT 240U
-#define VECTORS_MAX   2187U /* three ways for seven gaps */
-#define GAPS_MAX      12U
-#define ASSEMBLED_MAX (SANITIZED ? 40U : VECTORS_MAX) /* per profile and budget */
-#define SEARCH_WORK   (SANITIZED ? 60000U : 200000U)
-#define PLACE_WORK    1000U
+#define PROFILE_COUNT  240U
+#define VECTORS_MAX    2187U /* three ways for seven gaps */
+#define GAPS_MAX       12U
+#define ASSEMBLED_MAX  (SANITIZED ? 40U : VECTORS_MAX) /* per profile and budget */
+#define SEARCH_WORK    (SANITIZED ? 60000U : 200000U)
+#define PLACE_WORK     1000U
+#define TAMPERED_COUNT (SANITIZED ? 10U : 60U)
+#define CHOSEN_COUNT   (SANITIZED ? 2U : 6U)
 /* The search leaves out gaps over steps where memory is short only while something is rerun there,
  * and tails that end before it is; and its descent may end in a plan that does not fit. */
 #define WORSE_MAX 0U
@@ -41,6 +46,7 @@ struct gaps {
 struct tally {
     uint32_t profiles, cases, impossible, equal, better, worse;
     uint64_t vectors, fitting, assembled, unplaced;
+    uint64_t chosen, tampered, refused, weaker, stronger;
 };
 
 static bool is_rerun_input(const struct problem *problem, uint32_t tensor)
@@ -200,6 +206,7 @@ static void compare_search(struct trial *trial, const struct relax_solution *rel
     }
     tally->equal += found.iteration_ns == trial->best_ns;
     tally->better += found.iteration_ns < trial->best_ns;
+    trial->best_ns = found.iteration_ns;
     const struct sequence *sequence = NULL;
     const struct timeline *timeline = NULL;
     (void)snprintf(trial->where, sizeof(trial->where),
@@ -222,6 +229,81 @@ static int64_t model_bound_ns(const struct profile *profile, uint64_t budget_byt
     return point.bound_ns;
 }
 
+/* A bound that somebody would like to be larger. Never above the best plan, whatever he does. */
+static void expect_true_bound(struct trial *trial, const struct certificate *certificate,
+                              const char *how)
+{
+    struct certificate adapted = *certificate;
+    int64_t bound_ns = 0;
+    trial->tally->tampered++;
+    bool has_rows = tamper_identity(trial->problem, trial->region, &adapted) == ATP_OK;
+    enum atp_status status =
+        certificate_bound(trial->problem, &adapted, trial->region, &bound_ns, NULL);
+    if (status != ATP_OK) {
+        ck_assert_int_eq(status, ATP_ERR_INVALID);
+        trial->tally->refused++;
+        return;
+    }
+    ck_assert(has_rows);
+    trial->tally->weaker += bound_ns < trial->bound_ns;
+    trial->tally->stronger += bound_ns > trial->bound_ns;
+    ck_assert_msg(bound_ns <= trial->best_ns,
+                  "seed %" PRIu64 ", budget %" PRIu64 ": %s: a bound of %" PRId64
+                  " ns, but there is a plan of %" PRId64,
+                  trial->seed, trial->budget_bytes, how, bound_ns, trial->best_ns);
+}
+
+/* Rows of his own choice, and the best multipliers that there are for them. */
+static void choose_rows(struct trial *trial, struct random *random)
+{
+    struct relax_model model;
+    struct relax_rows rows;
+    struct solver_result result;
+    struct certificate certificate = {0};
+    const struct solver_options options = {.iteration_limit = 20000};
+    tamper_grid(random, trial->problem->model->step_count, trial->region, &certificate.grid);
+    if (certificate.grid.count == 0) {
+        return;
+    }
+    relax_model_build(trial->problem, &certificate.grid, trial->region, &model);
+    relax_rows_build(&model, trial->region, &rows);
+    ck_assert_int_eq(solver_solve(&rows.lp, &options, trial->region, &result, NULL), ATP_OK);
+    certificate.row_count = rows.lp.row_count;
+    certificate.multipliers = result.multipliers;
+    trial->tally->chosen++;
+    expect_true_bound(trial, &certificate, "rows of choice");
+}
+
+/* Whoever changes a certificate can make it prove less, or something else that is true. */
+static void tamper_often(struct trial *trial, const struct relax_solution *relaxed)
+{
+    struct random random = {trial->seed};
+    for (uint32_t i = 0; i < CHOSEN_COUNT; i++) {
+        struct region_mark mark = region_mark(trial->region);
+        choose_rows(trial, &random);
+        region_reset(trial->region, mark);
+    }
+    if (relaxed->certificate == NULL) {
+        return;
+    }
+    const char *text = certificate_write(relaxed->certificate, trial->region);
+    char *changed = REGION_NEW(trial->region, char, strlen(text) + 1);
+    for (uint32_t i = 0; i < TAMPERED_COUNT; i++) {
+        struct region_mark mark = region_mark(trial->region);
+        struct certificate certificate;
+        tamper_text(&random, text, changed);
+        if (certificate_read(changed, trial->region, &certificate, NULL) == ATP_OK) {
+            expect_true_bound(trial, &certificate, changed);
+        } else {
+            trial->tally->tampered++;
+            trial->tally->refused++;
+        }
+        tamper_numbers(&random, relaxed->certificate, trial->region, &certificate);
+        expect_true_bound(trial, &certificate, "numbers");
+        region_reset(trial->region, mark);
+    }
+}
+
 static void try_budget(const struct profile *profile, uint64_t seed, uint64_t budget_bytes,
                        struct region *region, struct tally *tally)
 {
@@ -241,6 +323,7 @@ static void try_budget(const struct profile *profile, uint64_t seed, uint64_t bu
     list_gaps(&problem, &trial.gaps);
     try_all(&trial);
     compare_search(&trial, &relaxed);
+    tamper_often(&trial, &relaxed);
 }
 
 /* False when the profile has too many gaps, or memory can never be short. */
@@ -280,7 +363,14 @@ START_TEST(no_vector_of_choices_beats_the_search)
                  " vectors, %" PRIu64 " fit, %" PRIu64 " assembled, %" PRIu64 " not placed\n",
                  tally.profiles, tally.cases, tally.equal, tally.better, tally.worse,
                  tally.impossible, tally.vectors, tally.fitting, tally.assembled, tally.unplaced);
+    (void)printf("%" PRIu64 " certificates of rows of choice, %" PRIu64 " changed ones; %" PRIu64
+                 " refused, %" PRIu64 " weaker, %" PRIu64 " stronger and true\n",
+                 tally.chosen, tally.tampered - tally.chosen, tally.refused, tally.weaker,
+                 tally.stronger);
     (void)fflush(stdout);
+    ck_assert_uint_gt(tally.weaker, tally.tampered / 10);
+    ck_assert_uint_gt(tally.refused, tally.tampered / 100);
+    ck_assert_uint_gt(tally.stronger, 0);
     ck_assert_uint_le(tally.worse, WORSE_MAX);
 }
 END_TEST

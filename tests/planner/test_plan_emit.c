@@ -104,8 +104,12 @@ START_TEST(writes_these_bytes_for_this_plan)
                                "program:\n"
                                "  - [alloc, x, 0]\n"
                                "  - [run, f.1, forward, 64]\n"
-                               "  - [free, x]\n";
+                               "  - [free, x]\n"
+                               "certificate: |\n"
+                               "  rows 1 0\n"
+                               "  multipliers\n";
     struct plan_builder *b = tiny("x", "f.1");
+    b->plan.certificate = "rows 1 0\nmultipliers\n";
     b->steps[0].rerun_never = true;
     b->steps[0].workspace_bytes = 32;
     b->program[1].offset = 64;
@@ -129,6 +133,39 @@ START_TEST(reads_back_a_plan_with_every_instruction)
     struct plan_builder *b = plan_builder_rich();
     expect_round_trip(&b->plan);
     plan_builder_destroy(b);
+}
+END_TEST
+
+START_TEST(reads_back_a_certificate)
+{
+    static const char *const texts[] = {"a", "a b\n", "a\nb\n", "rows: {1, #x}\n'\"\n", "|\n"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct plan_builder *b = plan_builder_rich();
+        b->plan.certificate = texts[i];
+        size_t size;
+        char *text = emit_text(&b->plan, &size);
+        struct atp_plan_file *file;
+        struct atp_error err = {0};
+        ck_assert_msg(atp_plan_parse(text, size, &file, &err) == ATP_OK, "%s", err.text);
+        ck_assert_str_eq(file->plan.certificate, texts[i]);
+        atp_plan_file_destroy(file);
+        free(text);
+        plan_builder_destroy(b);
+    }
+}
+END_TEST
+
+START_TEST(refuses_a_certificate_that_no_file_can_carry)
+{
+    static const char *const texts[] = {"", " a", "\n", "a\n\nb", "a\n b", "a\tb", "\xC3\xA9"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct plan_builder *b = plan_builder_rich();
+        struct atp_error err = {0};
+        b->plan.certificate = texts[i];
+        ck_assert_int_eq(plan_emit(&b->plan, stdout, &err), ATP_ERR_INVALID);
+        ck_assert_msg(strstr(err.text, "certificate: expected lines") != NULL, "%s", err.text);
+        plan_builder_destroy(b);
+    }
 }
 END_TEST
 
@@ -516,6 +553,8 @@ int main(void)
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, writes_these_bytes_for_this_plan);
     tcase_add_test(cases, reads_back_a_plan_with_every_instruction);
+    tcase_add_test(cases, reads_back_a_certificate);
+    tcase_add_test(cases, refuses_a_certificate_that_no_file_can_carry);
     tcase_add_loop_test(cases, reads_back_odd_names_exactly, 0,
                         (int)(sizeof(ODD_NAMES) / sizeof(ODD_NAMES[0])));
     tcase_add_test(cases, quotes_names_only_where_yaml_could_take_them_for_more);

@@ -14,6 +14,7 @@
 #include "random_program.h"
 #include "relax_rows.h"
 #include "run_tests.h"
+#include "tamper.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -48,6 +49,10 @@ static void random_grid(struct random *random, const struct problem *problem,
                         struct relax_grid *grid)
 {
     relax_grid_build(problem, 1 + random_below(random, 30), region, grid);
+    if (grid->count > 0 && random_chance(random, 40)) {
+        tamper_grid(random, problem->model->step_count, region, grid);
+        return;
+    }
     uint32_t cuts = random_chance(random, 25) ? 0 : random_below(random, 101);
     for (uint32_t k = 0; k < grid->count; k++) {
         grid->points[k].cut = random_chance(random, cuts);
@@ -248,6 +253,26 @@ START_TEST(bound_of_one_swap_is_what_must_stall)
 }
 END_TEST
 
+/* Where doubles do not hold every byte nothing is proved. */
+START_TEST(petabytes_are_not_bounded)
+{
+    struct squeeze s;
+    struct problem problem;
+    struct relax_solution relaxed;
+    struct relax_options options = {.iteration_limit = 1000};
+    for (unsigned shift = 40; shift <= 50; shift += 10) {
+        squeeze_build(&s, &problem);
+        s.tensors[0].bytes <<= shift;
+        s.tensors[1].bytes <<= shift;
+        assert_ok(problem_build(&s.profile, UINT64_C(100) << shift, 1, region, &problem, &err),
+                  err);
+        assert_ok(relax_solve(&problem, &options, region, &relaxed, &err), err);
+        ck_assert_int_eq(relaxed.bound_ns > 300, shift == 40);
+        ck_assert_int_eq(relaxed.certificate != NULL, shift == 40);
+    }
+}
+END_TEST
+
 START_TEST(a_bound_cut_short_is_weaker_and_true)
 {
     uint32_t weaker = 0;
@@ -360,6 +385,7 @@ int main(void)
         shares_of_each_gap_add_up_to_one,
         bound_is_the_compute_time_where_everything_fits,
         bound_of_one_swap_is_what_must_stall,
+        petabytes_are_not_bounded,
         a_bound_cut_short_is_weaker_and_true,
         a_stopped_relaxation_keeps_everything,
         the_same_problem_gives_the_same_solution,

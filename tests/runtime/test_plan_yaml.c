@@ -96,12 +96,31 @@ START_TEST(reads_what_the_file_says)
 }
 END_TEST
 
+START_TEST(keeps_a_certificate_as_text)
+{
+    static const char text[] = PROGRAM("") "certificate: |\n  rows 1\n  0*2 -5\n";
+    struct atp_plan_file *file;
+    struct atp_error err = {0};
+    ck_assert_int_eq(atp_plan_parse(text, sizeof(text) - 1, &file, &err), ATP_OK);
+    ck_assert_str_eq(file->plan.certificate, "rows 1\n0*2 -5\n");
+    atp_plan_file_destroy(file);
+    ck_assert_int_eq(atp_plan_parse(PROGRAM(""), strlen(PROGRAM("")), &file, &err), ATP_OK);
+    ck_assert_ptr_null(file->plan.certificate);
+    atp_plan_file_destroy(file);
+}
+END_TEST
+
 static const struct bad_text REFUSED[] = {
     {"", ATP_ERR_SYNTAX, 1, 1, "the document is empty"},
     {"atp_profile: 1\n", ATP_ERR_SYNTAX, 1, 1, "the key \"atp_plan\" is missing"},
     {"atp_plan: 2\nnew: 1\n", ATP_ERR_VERSION, 1, 11, "atp_plan: this is version 2"},
     {TOP, ATP_ERR_SYNTAX, 1, 1, "top level: the key \"program\" is missing"},
     {PROGRAM("") "time_limited: maybe\n", ATP_ERR_SYNTAX, 18, 15, "expected false or true"},
+    {PROGRAM("") "certificate: [a]\n", ATP_ERR_SYNTAX, 18, 14,
+     "certificate: this is no certificate"},
+    {PROGRAM("") "certificate: ''\n", ATP_ERR_SYNTAX, 18, 14, "this is no certificate"},
+    {PROGRAM("") "certificate: \"a\\tb\"\n", ATP_ERR_SYNTAX, 18, 14,
+     "expected lines of printable ASCII"},
     {PROGRAM("") "extra: 1\n", ATP_ERR_SYNTAX, 18, 1, "extra: unknown key"},
     {PROGRAM("[jump, x]"), ATP_ERR_SYNTAX, 17, 12, "program[0][0]: \"jump\" is unknown"},
     {PROGRAM("[alloc]"), ATP_ERR_SYNTAX, 17, 11, "program[0]: the instruction has 1 entries"},
@@ -204,6 +223,7 @@ int main(void)
     TCase *cases = tcase_create("plan_yaml");
     tcase_set_timeout(cases, 60);
     tcase_add_test(cases, reads_what_the_file_says);
+    tcase_add_test(cases, keeps_a_certificate_as_text);
     tcase_add_loop_test(cases, refuses_with_line_column_and_path, 0,
                         (int)(sizeof(REFUSED) / sizeof(REFUSED[0])));
     tcase_add_test(cases, survives_every_cut_of_a_good_text);

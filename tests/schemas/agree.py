@@ -112,11 +112,17 @@ BAD_PLAN = [
     ("negative offset", "[alloc, x, 0]", "[alloc, x, -1]"),
     ("offset as text", "[alloc, x, 0]", "[alloc, x, zero]"),
     ("run without phase", "[run, f, backward]", "[run, f]"),
+    ("no certificate", "time_limited: true", "certificate: ''"),
+    ("certificate as a list", "time_limited: true", "certificate: [rows]"),
+    ("certificate with an empty line", "time_limited: true", 'certificate: "a\\n\\nb"'),
+    ("certificate with a tab", "time_limited: true", 'certificate: "a\\tb"'),
+    ("certificate in another script", "time_limited: true", "certificate: \u5c42"),
     ("run in no phase", "[run, f, backward]", "[run, f, reverse]"),
 ]
 GOOD_PLAN = [
     ("as it is", "", ""),
     ("no time limit", "time_limited: true\n", ""),
+    ("a certificate", "time_limited: true\n", "time_limited: true\ncertificate: |\n  rows 1 0\n  more ~\n"),
     ("rerun allowed", "rerun: never", "rerun: allowed"),
     ("empty program", re.compile(r"program:.*", re.S), "program: []\n"),
 ]

@@ -72,6 +72,10 @@ const char *plan_difference(const struct atp_plan *a, const struct atp_plan *b)
             return "decisions";
         }
     }
+    const char *x = a->certificate, *y = b->certificate;
+    if ((x == NULL) != (y == NULL) || (x != NULL && strcmp(x, y) != 0)) {
+        return "certificate";
+    }
     if (a->instruction_count != b->instruction_count) {
         return "number of instructions";
     }

@@ -86,6 +86,8 @@ struct atp_plan {
     const enum atp_decision *decisions; /* one per tensor */
     uint32_t instruction_count;
     const struct atp_instruction *program;
+    const char *certificate; /* proves predicted.bound_ns to atp-plan; NULL: none. Text in lines,
+                                described in schemas/README.md; nothing in libatp reads it */
 };
 
 /* Proves that the plan is well-formed and keeps its promises for any timing of copies and steps,
