@@ -2,7 +2,7 @@
  *
  * What each budget costs. A plan that fits a budget fits every larger one, and what no program
  * within a budget can beat, none within a smaller one can: plans are carried to larger budgets,
- * bounds to smaller ones. Both curves fall.
+ * where the search goes on from them, bounds to smaller ones. Both curves fall.
  */
 #include "command.h"
 
@@ -37,6 +37,10 @@ struct sweep {
     struct point *points;
     int64_t compute_ns;
     uint64_t peak_bytes; /* of the arena, everything kept */
+    /* The last plan, which the next budget begins with, and where it lives; NULL: none yet. */
+    struct region *held;
+    struct atp_plan plan;
+    struct selection selection;
 };
 
 /* Equally far apart from the least budget to the one that holds everything. */
@@ -63,11 +67,11 @@ static enum atp_status choose_points(struct sweep *s, struct region *region, str
 }
 
 /* ATP_ERR_INFEASIBLE and ATP_ERR_LIMIT leave the point without a plan. */
-static enum atp_status plan_point(struct sweep *s, uint32_t index, struct region *region,
-                                  struct atp_error *err)
+static enum atp_status plan_point(struct sweep *s, uint32_t index, struct atp_error *err)
 {
-    struct region_mark mark = region_mark(region);
+    struct region *region = region_create();
     struct point *point = &s->points[index];
+    const struct solve_start start = {&s->plan, &s->selection};
     struct atp_plan plan;
     struct solve_report report = {0};
     char label[32];
@@ -76,13 +80,16 @@ static enum atp_status plan_point(struct sweep *s, uint32_t index, struct region
     bool shows = !s->options->quiet && isatty(STDERR_FILENO) == 1;
     struct solve_options solving = {.budget_bytes = point->budget_bytes,
                                     .alignment_bytes = s->alignment_bytes,
+                                    .start = s->held != NULL ? &start : NULL,
                                     .effort = s->options->effort,
                                     .stop = s->stop,
                                     .progress = shows ? progress_draw : NULL,
                                     .progress_ctx = &line};
     enum atp_status status = solve(s->profile, &solving, region, &plan, &report, err);
     progress_wipe(&line);
-    if (status == ATP_OK) {
+    if (status != ATP_OK) {
+        region_destroy(region);
+    } else {
         const struct atp_predicted *p = &plan.predicted;
         point->has_plan = true;
         point->iteration_ns = p->iteration_ns;
@@ -91,8 +98,11 @@ static enum atp_status plan_point(struct sweep *s, uint32_t index, struct region
         point->stall_ns = p->stall_ns;
         point->peak_bytes = plan.resident_bytes + p->peak_bytes;
         point->host_bytes = plan.host_arena_bytes;
+        region_destroy(s->held);
+        s->held = region;
+        s->plan = plan;
+        s->selection = report.selection;
     }
-    region_reset(region, mark);
     return status == ATP_ERR_INFEASIBLE || status == ATP_ERR_LIMIT ? ATP_OK : status;
 }
 
@@ -200,10 +210,14 @@ enum exit_code command_sweep(const struct options *options, struct region *regio
         return command_fail(NULL, &err);
     }
     s.stop = interrupt_watch(options->time_limit_ms);
-    for (uint32_t i = 0; i < s.count && *s.stop == 0; i++) {
-        if (plan_point(&s, i, region, &err) != ATP_OK) {
-            return command_fail(NULL, &err);
+    for (uint32_t i = 0; i < s.count && *s.stop == 0 && code == EXIT_CODE_DONE; i++) {
+        if (plan_point(&s, i, &err) != ATP_OK) {
+            code = command_fail(NULL, &err);
         }
+    }
+    region_destroy(s.held);
+    if (code != EXIT_CODE_DONE) {
+        return code;
     }
     if (*s.stop != 0) {
         (void)fputs("atp-plan: cut short; some budgets have the plan of a smaller one\n", stderr);

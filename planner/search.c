@@ -226,6 +226,10 @@ static void search_from_starts(struct search *s, struct region *region)
         s->pressed_cost[i] = HUGE_VAL;
     }
     judge_baselines(s);
+    if (w->options->known != NULL) {
+        selection_copy(w->problem, w->options->known, &w->selection);
+        (void)walk_judge(w, HUGE_VAL);
+    }
     press(s, w->result->work + (uint64_t)(PRESS_SHARE * (double)work));
     walk_legs(s, (uint64_t)(LEGS_SHARE * (double)work));
 }

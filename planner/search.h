@@ -16,6 +16,7 @@
 
 struct search_options {
     const struct selection *start; /* walk on from here alone; NULL: from all built-in starts */
+    const struct selection *known; /* judged first, then one of the starts; NULL: none */
     const struct baseline_list *baselines; /* judged first: the result is never worse; NULL: none */
     uint64_t work_limit;                   /* ops scheduled: counted, not timed */
     uint32_t seed;                         /* of the random numbers */

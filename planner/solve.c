@@ -19,10 +19,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Counted work of a round, chosen for some ten seconds on one core of 2020. */
 #define SEARCH_WORK         UINT64_C(60000000)
 #define FREE_SEARCH_WORK    UINT64_C(1000000)
+#define STARTED_SEARCH_WORK (SEARCH_WORK / 2) /* where a plan is there to begin with */
 #define SETTLE_WORK         UINT64_C(4000000)
 #define SIMPLEX_WORK        UINT64_C(50000)
 #define PLACE_WORK          UINT64_C(40000)
@@ -47,12 +49,18 @@ static void send_progress(struct solver *s)
     }
 }
 
+static uint64_t round_work(const struct solver *s)
+{
+    return s->options->start != NULL && !s->report->fits_unplanned ? STARTED_SEARCH_WORK
+                                                                   : SEARCH_WORK;
+}
+
 static void on_incumbent(void *ctx, int64_t iteration_ns, uint64_t work)
 {
     struct solver *s = ctx;
     s->progress.iteration_ns = iteration_ns;
     s->progress.share_done =
-        (double)(s->report->search_work + work) / (double)(s->effort * SEARCH_WORK);
+        (double)(s->report->search_work + work) / (double)(s->effort * round_work(s));
     send_progress(s);
 }
 
@@ -197,9 +205,11 @@ static void place_selection(const struct solver *s, const struct relax_solution 
 
 static struct search_options round_options(struct solver *s, const struct baseline_list *baselines)
 {
+    const struct solve_start *start = s->options->start;
     return (struct search_options){
+        .known = start != NULL ? start->selection : NULL,
         .baselines = baselines,
-        .work_limit = SEARCH_WORK,
+        .work_limit = round_work(s),
         .stop = s->options->stop,
         .progress = on_incumbent,
         .progress_ctx = s,
@@ -215,46 +225,84 @@ static void search_once(struct solver *s, const struct relax_solution *relaxed,
     s->report->candidate_count = found->candidate_count;
 }
 
+static void *copied(struct region *region, const void *from, size_t count, size_t size)
+{
+    void *to = region_alloc(region, count, size);
+    if (count > 0) {
+        memcpy(to, from, count * size);
+    }
+    return to;
+}
+
+/* A plan that fits a smaller budget fits this one, unless its offsets are for another alignment.
+ * Where everything fits nobody needs it. */
+static void begin_with_start(struct solver *s, struct settle_result *best)
+{
+    const struct solve_start *start = s->options->start;
+    const struct atp_plan *plan = start != NULL ? start->plan : NULL;
+    *best = (struct settle_result){0};
+    s->report->selection = selection_create(&s->problem, s->region);
+    if (plan == NULL || s->report->fits_unplanned ||
+        plan->alignment_bytes != s->problem.alignment_bytes ||
+        plan->resident_bytes + plan->arena_bytes > s->options->budget_bytes) {
+        return;
+    }
+    selection_copy(&s->problem, start->selection, &s->report->selection);
+    *s->plan = *plan;
+    s->plan->budget_bytes = s->options->budget_bytes;
+    s->plan->program =
+        copied(s->region, plan->program, plan->instruction_count, sizeof(*plan->program));
+    s->plan->decisions =
+        copied(s->region, plan->decisions, plan->model.tensor_count, sizeof(*plan->decisions));
+    best->placed.fits = true;
+    best->iteration_ns = plan->predicted.iteration_ns;
+}
+
+/* Goes on from `best`, where that fits. */
 static enum atp_status search_until_placed(struct solver *s, const struct relax_solution *relaxed,
                                            const struct baseline_list *baselines,
-                                           struct atp_error *err)
+                                           struct settle_result *best, struct atp_error *err)
 {
-    struct settle_result best = {0};
     struct selection at = selection_create(&s->problem, s->region);
     struct selection trial = selection_create(&s->problem, s->region);
     for (uint32_t round = 0; round < s->effort; round++) {
         struct search_result found;
         struct settle_result settled;
         struct atp_plan plan;
-        if (round > 0 && (is_stopped(s) || best.iteration_ns <= relaxed->bound_ns)) {
+        if ((round > 0 || best->placed.fits) &&
+            (is_stopped(s) || (best->placed.fits && best->iteration_ns <= relaxed->bound_ns))) {
             break;
         }
         struct search_options options = round_options(s, baselines);
         options.seed = round;
         options.start = round > 0 ? &at : NULL;
         search_once(s, relaxed, &options, &found);
+        if (!found.found && best->placed.fits) {
+            break;
+        }
         if (!found.found) {
             return refuse_search(s, &found, err);
         }
         selection_copy(&s->problem, &found.selection, &at);
-        if (round > 0 && found.iteration_ns >= best.iteration_ns) {
+        if (best->placed.fits && found.iteration_ns >= best->iteration_ns) {
             continue;
         }
         selection_copy(&s->problem, &at, &trial);
         place_selection(s, relaxed, &trial, &plan, &settled);
-        if (!best.placed.fits ||
-            (settled.placed.fits && settled.iteration_ns < best.iteration_ns)) {
-            best = settled;
+        if (!best->placed.fits ||
+            (settled.placed.fits && settled.iteration_ns < best->iteration_ns)) {
+            *best = settled;
             *s->plan = plan;
+            selection_copy(&s->problem, &trial, &s->report->selection);
         }
     }
-    if (!best.placed.fits) {
+    if (!best->placed.fits) {
         return atp_fail(err, ATP_ERR_INFEASIBLE,
                         "a plan fits in sum, but its tensors could not be placed: %" PRIu64
                         " bytes are needed, %" PRIu64 " are there, host copies take %" PRIu64
                         "; raise the budget a little",
-                        best.placed.arena_bytes, s->problem.arena_capacity,
-                        best.placed.host_arena_bytes);
+                        best->placed.arena_bytes, s->problem.arena_capacity,
+                        best->placed.host_arena_bytes);
     }
     return ATP_OK;
 }
@@ -266,12 +314,24 @@ static bool find_free_plan(struct solver *s, const struct baseline_list *baselin
     struct search_options options = round_options(s, baselines);
     struct search_result found;
     struct settle_result settled = {0};
+    struct atp_plan plan;
     options.work_limit = FREE_SEARCH_WORK;
     search_once(s, NULL, &options, &found);
     if (found.found && found.iteration_ns == s->problem.compute_ns) {
-        place_selection(s, NULL, &found.selection, s->plan, &settled);
+        place_selection(s, NULL, &found.selection, &plan, &settled);
     }
-    return settled.placed.fits && settled.iteration_ns == s->problem.compute_ns;
+    if (!settled.placed.fits || settled.iteration_ns != s->problem.compute_ns) {
+        return false;
+    }
+    *s->plan = plan;
+    selection_copy(&s->problem, &found.selection, &s->report->selection);
+    return true;
+}
+
+/* Nothing is faster, or nothing will be looked for. */
+static bool is_done(const struct solver *s, const struct settle_result *best)
+{
+    return best->placed.fits && (is_stopped(s) || best->iteration_ns == s->problem.compute_ns);
 }
 
 /* The judges: nothing leaves that they have not accepted. */
@@ -318,9 +378,11 @@ enum atp_status solve(const struct profile *profile, const struct solve_options 
     struct baseline_list baselines;
     baseline_list_build(&s.problem, region, &baselines);
     relax_trivially(&s.problem, region, &relaxed);
-    if (!find_free_plan(&s, &baselines)) {
+    struct settle_result best;
+    begin_with_start(&s, &best);
+    if (!is_done(&s, &best) && !find_free_plan(&s, &baselines)) {
         ATP_TRY(bound_problem(&s, &relaxed, err));
-        ATP_TRY(search_until_placed(&s, &relaxed, &baselines, err));
+        ATP_TRY(search_until_placed(&s, &relaxed, &baselines, &best, err));
     }
     out_report->stopped = is_stopped(&s);
     return prove(&s, &relaxed, &baselines, err);

@@ -13,6 +13,7 @@
 
 #include "profile.h"
 #include "region.h"
+#include "schedule.h"
 
 /* What is known so far; sent whenever one of the numbers improves. */
 struct solve_progress {
@@ -21,9 +22,19 @@ struct solve_progress {
     double share_done;    /* of the work limit, 0 to 1 */
 };
 
+/* What a solve leaves to another of the same profile. Borrowed. */
+struct solve_start {
+    const struct atp_plan *plan;
+    const struct selection *selection; /* what the plan was made from, or near it */
+};
+
 struct solve_options {
     uint64_t budget_bytes;
-    uint64_t alignment_bytes; /* a power of two; 0: problem_alignment chooses */
+    uint64_t alignment_bytes;        /* a power of two; 0: problem_alignment chooses */
+    const struct solve_start *start; /* of a budget that is not larger, with the same
+                                        alignment; NULL: none. The plan is never slower, and the
+                                        search takes half of the work that it else takes. Not used
+                                        where everything fits */
     uint32_t effort; /* multiplies the counted work limits; 1 is the default, 0 counts as 1 */
     /* Set to nonzero by a signal handler or a timer: the search ends, and the best plan so far is
      * finished. */
@@ -42,8 +53,9 @@ struct solve_report {
     int64_t compute_ns;
     uint32_t row_count, column_count, candidate_count;
     uint64_t simplex_iterations, search_work;
-    bool stopped;        /* by options->stop */
-    bool fits_unplanned; /* everything fits; the plan is the plain iteration */
+    bool stopped;               /* by options->stop */
+    bool fits_unplanned;        /* everything fits; the plan is the plain iteration */
+    struct selection selection; /* for solve_start; lives in the region */
 };
 
 /* Fills *out_plan, which lives in the region and passes atp_plan_check and

@@ -262,6 +262,73 @@ START_TEST(progress_only_gets_better)
 }
 END_TEST
 
+static enum atp_status solve_from(const struct solve_start *start, uint64_t budget_bytes,
+                                  const int *stop)
+{
+    struct solve_options options = {
+        .budget_bytes = budget_bytes, .alignment_bytes = 1, .start = start, .stop = stop};
+    return solve_with(options);
+}
+
+START_TEST(a_start_is_the_plan_where_nothing_else_is_found)
+{
+    int stop = 1;
+    must_solve(LEAST, 0);
+    struct atp_plan first = plan;
+    struct selection selection = report.selection;
+    const struct solve_start start = {&first, &selection};
+    ck_assert_msg(solve_from(&start, LEAST + 1, &stop) == ATP_OK, "%s", err.text);
+    assert_judges_accept(&plan, &b->profile.clock, "started");
+    ck_assert_uint_eq(plan.budget_bytes, LEAST + 1);
+    first.budget_bytes = LEAST + 1;
+    first.predicted.bound_ns = plan.predicted.bound_ns;
+    first.certificate = plan.certificate;
+    ck_assert_msg(plan_difference(&first, &plan) == NULL, "%s", plan_difference(&first, &plan));
+    ck_assert_uint_eq(report.search_work, 0);
+}
+END_TEST
+
+START_TEST(a_start_that_is_not_the_best_is_overtaken)
+{
+    must_solve(LEAST, 0);
+    struct atp_plan first = plan;
+    struct selection selection = report.selection;
+    const struct solve_start start = {&first, &selection};
+    ck_assert_msg(solve_from(&start, KEEP_ALL - BYTES, NULL) == ATP_OK, "%s", err.text);
+    assert_judges_accept(&plan, &b->profile.clock, "started");
+    ck_assert_int_gt(first.predicted.iteration_ns, 8 * NS);
+    ck_assert_int_eq(plan.predicted.iteration_ns, 8 * NS);
+}
+END_TEST
+
+START_TEST(a_start_gives_way_where_everything_fits)
+{
+    must_solve(KEEP_ALL - BYTES, 0);
+    struct atp_plan first = plan;
+    struct selection selection = report.selection;
+    const struct solve_start start = {&first, &selection};
+    ck_assert_msg(solve_from(&start, KEEP_ALL, NULL) == ATP_OK, "%s", err.text);
+    ck_assert_uint_gt(first.predicted.evicted_bytes, 0);
+    ck_assert_uint_eq(plan.predicted.evicted_bytes, 0);
+}
+END_TEST
+
+START_TEST(a_start_for_another_alignment_or_a_larger_budget_is_not_taken)
+{
+    int stop = 1;
+    must_solve(KEEP_ALL - BYTES, 0);
+    struct atp_plan first = plan;
+    struct selection selection = report.selection;
+    const struct solve_start start = {&first, &selection};
+    ck_assert_uint_gt(first.arena_bytes, LEAST);
+    enum atp_status status = solve_from(&start, LEAST, &stop);
+    ck_assert(status != ATP_OK || plan.arena_bytes <= LEAST);
+    first.alignment_bytes = 2;
+    status = solve_from(&start, KEEP_ALL - BYTES, &stop);
+    ck_assert(status != ATP_OK || plan.alignment_bytes == 1);
+}
+END_TEST
+
 START_TEST(the_plan_keeps_the_alignment_asked_for)
 {
     for (uint64_t alignment = 1; alignment <= 64; alignment *= 4) {
@@ -320,6 +387,10 @@ int main(void)
         stopped_from_the_start_gives_a_plan_or_says_so,
         a_stop_ends_with_the_plan_at_hand,
         progress_only_gets_better,
+        a_start_is_the_plan_where_nothing_else_is_found,
+        a_start_that_is_not_the_best_is_overtaken,
+        a_start_gives_way_where_everything_fits,
+        a_start_for_another_alignment_or_a_larger_budget_is_not_taken,
         the_plan_keeps_the_alignment_asked_for,
         alignment_gives_way_where_every_byte_counts,
         the_same_options_give_the_same_plan,
