@@ -62,10 +62,10 @@ def write_profile(generator, family, steps, path):
         generator.write(argparse.Namespace(**options), out)
 
 
-def run(command, timeout):
+def run(command, timeout, out=subprocess.DEVNULL):
     """What it said on standard error, its exit status, seconds on the clock and of the processor, peak memory."""
     start = time.monotonic()
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True) as process:
         timer = threading.Timer(timeout, process.kill)
         timer.start()
         words = process.stderr.read()
