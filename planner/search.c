@@ -142,7 +142,7 @@ static const struct leg legs[] = {
     {LEG_BEST, 0, 0.20, 3e-4},
 };
 #define LEG_COUNT   (sizeof(legs) / sizeof(legs[0]))
-#define RESUMED_HOT 5e-3
+#define RESUMED_HOT 1e-3
 /* Of the work; what is left is for the descent. */
 #define PRESS_SHARE           0.08
 #define LEGS_SHARE            0.87
