@@ -258,6 +258,7 @@ static enum exit_code check_with_profile(struct check *check, bool is_proved, st
         compare_budget(check, &profile, region, &err) != ATP_OK) {
         return command_fail(options->profile, &err);
     }
+    bool is_overridden = command_override(options, &profile);
     compare_header(check, &profile);
     bool is_model = atp_model_check(&plan->model, NULL, &err) == ATP_OK;
     enum atp_status same = ATP_ERR_MISMATCH;
@@ -271,6 +272,13 @@ static enum exit_code check_with_profile(struct check *check, bool is_proved, st
     enum atp_status status = atp_plan_check_predicted(plan, &profile.clock, &err);
     if (!note(check, status, &err)) {
         return command_fail(NULL, &err);
+    }
+    if (status != ATP_OK && !is_overridden) {
+        say(check, "a plan made with --d2h or --h2d is checked with the same");
+    } else if (is_overridden) {
+        say(check,
+            "copies are timed at --d2h %" PRIu64 " --h2d %" PRIu64 ", not the profile's rates",
+            profile.clock.d2h_bytes_per_second, profile.clock.h2d_bytes_per_second);
     }
     if (status == ATP_OK && check->error_count == 0) {
         say(check, "it is for this profile, and its numbers are true: predicted %s",

@@ -8,6 +8,41 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+static bool override(uint64_t given, uint64_t *value)
+{
+    bool differs = given != 0 && given != *value;
+    *value = given != 0 ? given : *value;
+    return differs;
+}
+
+bool command_override(const struct options *options, struct profile *profile)
+{
+    bool d2h = override(options->d2h_bytes_per_second, &profile->clock.d2h_bytes_per_second);
+    bool h2d = override(options->h2d_bytes_per_second, &profile->clock.h2d_bytes_per_second);
+    bool memory = override(options->memory_bytes, &profile->device_memory_bytes);
+    return d2h || h2d || memory;
+}
+
+static void print_override(const struct options *options, const struct profile *profile)
+{
+    bool has_link = options->d2h_bytes_per_second != 0 || options->h2d_bytes_per_second != 0;
+    (void)fprintf(stderr,
+                  "%s: warning: the device is not the profile's: %s of memory, %s/s to the host, "
+                  "%s/s back\n",
+                  options->input, words_bytes(profile->device_memory_bytes).text,
+                  words_bytes(profile->clock.d2h_bytes_per_second).text,
+                  words_bytes(profile->clock.h2d_bytes_per_second).text);
+    bool writes_plan = options->command == COMMAND_SOLVE ||
+                       (options->command == COMMAND_PEAK && options->output != NULL);
+    if (writes_plan && has_link) {
+        (void)fprintf(stderr,
+                      "%s: warning: the plan does not tell: check it with --d2h %" PRIu64
+                      " --h2d %" PRIu64 "\n",
+                      options->input, profile->clock.d2h_bytes_per_second,
+                      profile->clock.h2d_bytes_per_second);
+    }
+}
+
 static enum atp_status read_profile(const struct options *options, struct region *region,
                                     struct profile *out, struct atp_error *err)
 {
@@ -34,8 +69,7 @@ enum atp_status command_budget(const struct options *options, const struct profi
     return ATP_OK;
 }
 
-static void print_warnings(const struct options *options, const struct profile *profile,
-                           uint64_t budget)
+static void print_warnings(const struct options *options, const struct profile *profile)
 {
     const char *path = options->input;
     if (profile->zero_time_count > 0) {
@@ -50,9 +84,17 @@ static void print_warnings(const struct options *options, const struct profile *
                       " was not measured: sizes and times are scaled from other batch sizes\n",
                       path, profile->model.batch_size);
     }
+}
+
+void command_warn_device(const struct options *options, const struct profile *profile,
+                         bool is_overridden, uint64_t budget)
+{
+    if (is_overridden) {
+        print_override(options, profile);
+    }
     if (budget > profile->device_memory_bytes) {
         (void)fprintf(stderr, "%s: warning: the budget of %s is above the device's memory of %s\n",
-                      path, words_bytes(budget).text,
+                      options->input, words_bytes(budget).text,
                       words_bytes(profile->device_memory_bytes).text);
     }
 }
@@ -66,10 +108,10 @@ enum exit_code command_input(const struct options *options, struct region *regio
     if (read_profile(options, region, out_profile, &err) != ATP_OK) {
         return command_fail(options->input, &err);
     }
+    bool is_overridden = command_override(options, out_profile);
     if (needs_budget && !options->has_budget) {
         (void)fprintf(stderr,
-                      "atp-plan: %s needs --budget SIZE; the profile's device has --budget %" PRIu64
-                      "\n",
+                      "atp-plan: %s needs --budget SIZE; the device has --budget %" PRIu64 "\n",
                       options_command_name(options->command), out_profile->device_memory_bytes);
         return EXIT_CODE_USAGE;
     }
@@ -77,7 +119,8 @@ enum exit_code command_input(const struct options *options, struct region *regio
         return command_fail(options->input, &err);
     }
     if (!options->quiet) {
-        print_warnings(options, out_profile, budget);
+        command_warn_device(options, out_profile, is_overridden, budget);
+        print_warnings(options, out_profile);
     }
     if (needs_budget) {
         *out_budget_bytes = budget;

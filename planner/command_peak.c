@@ -5,6 +5,7 @@
  */
 #include "command.h"
 
+#include "command_input.h"
 #include "fail.h"
 #include "interrupt.h"
 #include "out_file.h"
@@ -24,6 +25,7 @@
 #define LARGEST_TRIES 4U
 
 struct source {
+    const struct options *options;
     const struct profile_file *file;
 };
 
@@ -31,7 +33,9 @@ static enum atp_status profile_of_file(void *ctx, uint64_t batch_size, struct re
                                        struct profile *out_profile, struct atp_error *err)
 {
     const struct source *source = ctx;
-    return profile_at_batch(source->file, batch_size, region, out_profile, err);
+    ATP_TRY(profile_at_batch(source->file, batch_size, region, out_profile, err));
+    (void)command_override(source->options, out_profile);
+    return ATP_OK;
 }
 
 static enum exit_code fail_usage(const char *text)
@@ -48,16 +52,19 @@ static enum exit_code check_usage(const struct options *options, const struct pr
     if (profile_at_batch(file, 0, region, out_profile, &err) != ATP_OK) {
         return command_fail(options->input, &err);
     }
+    bool is_overridden = command_override(options, out_profile);
     if (!options->has_budget) {
-        (void)fprintf(
-            stderr,
-            "atp-plan: peak needs --budget SIZE; the profile's device has --budget %" PRIu64 "\n",
-            out_profile->device_memory_bytes);
+        (void)fprintf(stderr,
+                      "atp-plan: peak needs --budget SIZE; the device has --budget %" PRIu64 "\n",
+                      out_profile->device_memory_bytes);
         return EXIT_CODE_USAGE;
     }
     if (options->budget.is_share) {
         return fail_usage("--budget: a share means other bytes at every batch size, expected a "
                           "size");
+    }
+    if (!options->quiet) {
+        command_warn_device(options, out_profile, is_overridden, options->budget.amount);
     }
     return EXIT_CODE_DONE;
 }
@@ -151,7 +158,7 @@ static enum exit_code run_peak(const struct options *options, const struct profi
                                struct region *region)
 {
     struct atp_error err;
-    struct source of_file = {file};
+    struct source of_file = {options, file};
     const struct peak_source source = {profile_of_file, &of_file};
     const struct peak_options peaking = {
         .budget_bytes = options->budget.amount,

@@ -6,6 +6,7 @@
 #include "command.h"
 
 #include "baseline.h"
+#include "command_input.h"
 #include "out_file.h"
 #include "profile.h"
 #include "report_curve.h"
@@ -73,6 +74,7 @@ static enum exit_code run_report(const struct options *options, const struct atp
         profile_at_batch(file, plan->model.batch_size, region, &profile, &err) != ATP_OK) {
         return command_fail(options->profile, &err);
     }
+    (void)command_override(options, &profile);
     enum exit_code code = check_plan(options, plan, &profile);
     if (code != EXIT_CODE_DONE) {
         return code;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "command.h"
 
+#include "command_input.h"
 #include "fail.h"
 #include "out_file.h"
 #include "profile.h"
@@ -36,6 +37,7 @@ static enum exit_code trace_plan(const struct options *options, const struct atp
         profile_at_batch(file, plan->model.batch_size, region, &profile, &err) != ATP_OK) {
         return command_fail(options->profile, &err);
     }
+    (void)command_override(options, &profile);
     if (atp_plan_check(plan, &err) != ATP_OK) {
         (void)command_fail(options->input, &err);
         return err.status == ATP_ERR_INVALID ? EXIT_CODE_NO : EXIT_CODE_INTERNAL;

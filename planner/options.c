@@ -177,6 +177,12 @@ static enum atp_status set_flag(enum flag flag, const char *value, struct option
     case FLAG_BUDGET:
         out->has_budget = true;
         return size_parse(value, &out->budget, err);
+    case FLAG_D2H:
+        return size_parse_rate(value, &out->d2h_bytes_per_second, err);
+    case FLAG_H2D:
+        return size_parse_rate(value, &out->h2d_bytes_per_second, err);
+    case FLAG_MEMORY:
+        return size_parse_memory(value, &out->memory_bytes, err);
     case FLAG_COPY_RATE:
     case FLAG_DEVICE_MEMORY:
     case FLAG_INPUT:
@@ -322,11 +328,14 @@ static enum atp_status check_needs(const struct cursor *cursor, struct options *
     if (out->command == COMMAND_EMIT && !out->c) {
         return atp_fail(err, ATP_ERR_INVALID, "emit needs a language: --c");
     }
-    if (out->command == COMMAND_CHECK && out->profile == NULL &&
-        (out->has_max_gap || out->has_budget || out->batch_size != 0)) {
-        const char *flag = out->has_budget ? "--budget" : "--batch";
-        return atp_fail(err, ATP_ERR_INVALID, "%s needs --profile PROFILE",
-                        out->has_max_gap ? "--max-gap" : flag);
+    static const enum flag of_profile[] = {FLAG_MAX_GAP, FLAG_BUDGET, FLAG_BATCH, FLAG_D2H,
+                                           FLAG_H2D};
+    for (size_t i = 0; i < sizeof(of_profile) / sizeof(of_profile[0]); i++) {
+        bool is_given = (cursor->given & (UINT64_C(1) << of_profile[i])) != 0;
+        if (is_given && out->command == COMMAND_CHECK && out->profile == NULL) {
+            return atp_fail(err, ATP_ERR_INVALID, "%s needs --profile PROFILE",
+                            FLAGS[of_profile[i]].name);
+        }
     }
     if (out->command == COMMAND_REPORT && out->profile == NULL) {
         return atp_fail(err, ATP_ERR_INVALID, "report needs --profile PROFILE");

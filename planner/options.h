@@ -59,6 +59,7 @@ struct options {
     uint64_t multiple;                /* 1: not given */
     uint32_t plans;                   /* 8: not given */
     uint64_t global_batch;            /* 0: not given */
+    uint64_t d2h_bytes_per_second, h2d_bytes_per_second, memory_bytes; /* 0: the profile's */
 };
 
 /* ATP_ERR_INVALID with what is wrong, in words for the person who typed it. `solve` and `compare`

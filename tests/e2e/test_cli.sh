@@ -206,6 +206,18 @@ expect "the budget it was made for" 0 "proved by" check first.yaml --profile "$t
 expect "also as a share" 0 "proved by" check first.yaml --profile "$tiny" --max-gap 10% --budget 75%
 expect "another budget" 1 "first.yaml:[0-9]*:1: error: budget_bytes: the plan is for 33000000, but --budget is 32000000" \
     check first.yaml --profile "$tiny" --max-gap 10% --budget 32MB
+expect "another link is announced, with what check needs" 0 "check it with --d2h 99000000000 --h2d 98000000000" \
+    "$tiny" --budget 33MB --d2h 99GB/s --h2d 98e9 -o fast.yaml
+expect "its plan is true with the same link" 0 "its numbers are true" \
+    check fast.yaml --profile "$tiny" --d2h 99GB/s --h2d 98e9
+expect "and not with the profile's" 1 "made with --d2h or --h2d" check fast.yaml --profile "$tiny"
+expect "so is its timeline" 0 "" trace fast.yaml --profile "$tiny" --d2h 99GB/s --h2d 98e9 -o fast.json
+expect "another than with the profile's" 0 "" trace fast.yaml --profile "$tiny" -o slow.json
+holds "link" test "$(cat fast.json)" != "$(cat slow.json)"
+expect "a report needs the link too" 1 "predicted" report fast.yaml --profile "$tiny" --no-policies -o fast.html
+expect "and is written with it" 0 "" report fast.yaml --profile "$tiny" --no-policies --d2h 99GB/s --h2d 98e9 -o fast.html
+expect "rates of the profile itself are no news" 0 "^[^:]*$\|gap" "$tiny" --budget 33MB --memory 40MB -o same.yaml
+expect "--memory moves the warning" 0 "above the device's memory of 30.00 MB" "$tiny" --budget 33MB --memory 30MB -o same.yaml
 expect "another batch size" 1 "error: batch_size" check first.yaml --profile "$tiny" --batch 2
 sed 's/^resident_bytes: 12e6/resident_bytes: 13e6/' "$tiny" >other.yaml
 expect "other resident bytes" 1 "first.yaml:[0-9]*:1: error: resident_bytes: 12000000.*13000000" \
@@ -398,7 +410,7 @@ holds "and every time is above its bound" awk -F, 'NR > 1 && ($3 < $5 || $5 < 23
 expect "a sweep at another batch size" 0 "batch size 2" sweep "$tiny" --points 2 --batch 2
 
 echo "# peak"
-expect "a peak needs a budget" 2 "the profile's device has --budget 40000000" peak "$tiny"
+expect "a peak needs a budget" 2 "the device has --budget 40000000" peak "$tiny"
 expect "which is no share" 2 "a share means other bytes at every batch size" peak "$tiny" --budget 60%
 expect "a peak is of all batch sizes" 2 "peak has no option --batch" peak "$tiny" --budget 60MB --batch 2
 expect "an empty range is refused" 2 '"5..3" is empty' peak "$tiny" --budget 60MB --range 5..3
@@ -419,6 +431,14 @@ holds "in 100 columns" sh -c '! grep -Eq "^.{101}" stdout'
 holds "and a word on how it was scaled" grep -q "warning: one batch size was measured" stderr
 expect "the best plan is written" 0 "" peak "$tiny" --budget 60MB -q -o out/plan.yaml
 holds "and is right" "$planner" check out/plan.yaml --profile "$tiny" --batch 2
+expect "a peak with another link needs it for the check" 0 "check it with --d2h 99000000000 --h2d 98000000000" \
+    peak "$tiny" --budget 60MB --d2h 99GB/s --h2d 98e9 -o fast.yaml
+expect "which then holds" 0 "its numbers are true" check fast.yaml --profile "$tiny" --d2h 99GB/s --h2d 98e9
+expect "copies limit the largest batch" 0 "^plan,3,.*,H2D,.*,333.7041," peak "$tiny" --budget 60MB --csv -q
+expect "which a faster link trains faster" 0 "^plan,3,.*,413.5856," \
+    peak "$tiny" --budget 60MB --csv -q --d2h 99GB/s --h2d 99GB/s
+expect "a smaller card is below the budget" 0 "above the device's memory of 30.00 MB" \
+    peak "$tiny" --budget 60MB --memory 30MB --range 1..1
 expect "as CSV" 0 "^policy,batch_size,role,limit," peak "$tiny" --budget 60MB --csv
 cp stdout first
 # shellcheck disable=SC2016 # fields of awk

@@ -63,6 +63,10 @@ START_TEST(reads_every_flag_of_every_command)
     ck_assert_uint_eq(o.alignment_bytes, 512);
     ck_assert_str_eq(o.output, "plan");
     ck_assert(o.quiet);
+    o = parse_good("p --budget 1GB --d2h 25GB/s --h2d 50e9 --memory 16GiB");
+    ck_assert_uint_eq(o.d2h_bytes_per_second, 25000000000);
+    ck_assert_uint_eq(o.h2d_bytes_per_second, 50000000000);
+    ck_assert_uint_eq(o.memory_bytes, 17179869184);
     o = parse_good("check plan --profile p --batch 4 --max-gap 1%");
     ck_assert_int_eq(o.command, COMMAND_CHECK);
     ck_assert_str_eq(o.profile, "p");
@@ -204,6 +208,9 @@ START_TEST(refuses_with_words_that_help)
         {"solve --budget 1", "solve needs a profile"},
         {"check --profile p", "check needs a plan"},
         {"check p --max-gap 1", "--max-gap needs --profile"},
+        {"check p --d2h 1", "--d2h needs --profile"},
+        {"p --budget 1GB --d2h 5%", "--d2h: \"5%\" is no rate"},
+        {"p --budget 1GB --memory 5%", "--memory: \"5%\", expected bytes"},
         {"check p --batch 1", "--batch needs --profile"},
         {"p --budget 1 -q -v", "exclude each other"},
     };
