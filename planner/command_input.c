@@ -84,6 +84,13 @@ static void print_warnings(const struct options *options, const struct profile *
                       " was not measured: sizes and times are scaled from other batch sizes\n",
                       path, profile->model.batch_size);
     }
+    if (profile->clamped_count > 0) {
+        (void)fprintf(stderr,
+                      "%s: warning: the times of %" PRIu32
+                      " steps, drawn on from the measured batch sizes, fall below zero at %" PRIu64
+                      " and are taken as zero\n",
+                      path, profile->clamped_count, profile->model.batch_size);
+    }
 }
 
 void command_warn_device(const struct options *options, const struct profile *profile,

@@ -14,9 +14,9 @@
 #define PEAK    FLAG_FOR(COMMAND_PEAK)
 #define REPORT  FLAG_FOR(COMMAND_REPORT)
 #define IMPORT  FLAG_FOR(COMMAND_IMPORT)
+#define MERGE   FLAG_FOR(COMMAND_MERGE)
 #define SOLVERS (SOLVE | COMPARE | SWEEP | PEAK)
-#define ANY                                                                                        \
-    (FLAG_FOR(COMMAND_NONE) | SOLVERS | CHECK | SHOW | TRACE | DIFF | EMIT | REPORT | IMPORT)
+#define ANY     (~0U)
 
 const struct flag_info FLAGS[FLAG_COUNT] = {
     [FLAG_ALIGNMENT] = {"--alignment", "", "BYTES", SOLVERS,
@@ -56,14 +56,16 @@ const struct flag_info FLAGS[FLAG_COUNT] = {
                        "no colours (as NO_COLOR=1 in the environment)"},
     [FLAG_NO_POLICIES] = {"--no-policies", "", NULL, REPORT,
                           "leave out the comparison with simple policies"},
-    [FLAG_OUTPUT] = {"-o", "--output", "FILE", SOLVE | PEAK | TRACE | EMIT | REPORT | IMPORT,
+    [FLAG_OUTPUT] = {"-o", "--output", "FILE",
+                     SOLVE | PEAK | TRACE | EMIT | REPORT | IMPORT | MERGE,
                      "write the result to this file (all but peak: default standard output)"},
     [FLAG_PLANS] = {"--plans", "", "NUMBER", PEAK, "that the search may make (default: 8)"},
     [FLAG_POINTS] = {"--points", "", "NUMBER", SWEEP | PEAK,
                      "budgets to plan for (default: 10), or batch sizes (default: 4)"},
     [FLAG_PROFILE] = {"--profile", "", "PROFILE", CHECK | TRACE | REPORT,
                       "the profile that the plan must be for"},
-    [FLAG_QUIET] = {"-q", "--quiet", NULL, SOLVERS | CHECK | IMPORT, "say nothing but errors"},
+    [FLAG_QUIET] = {"-q", "--quiet", NULL, SOLVERS | CHECK | IMPORT | MERGE,
+                    "say nothing but errors"},
     [FLAG_RANGE] = {"--range", "", "LO..HI", PEAK,
                     "of batch sizes (default: from 1 to the largest that can have a plan)"},
     [FLAG_REPORT] = {"--report", "", "FILE", SOLVE, "write numbers about the search, in JSON"},
@@ -83,7 +85,8 @@ static const char *const COMMANDS[] = {
     [COMMAND_NONE] = "atp-plan", [COMMAND_SOLVE] = "solve",     [COMMAND_CHECK] = "check",
     [COMMAND_SHOW] = "show",     [COMMAND_COMPARE] = "compare", [COMMAND_SWEEP] = "sweep",
     [COMMAND_TRACE] = "trace",   [COMMAND_DIFF] = "diff",       [COMMAND_EMIT] = "emit",
-    [COMMAND_PEAK] = "peak",     [COMMAND_REPORT] = "report",   [COMMAND_IMPORT] = "import"};
+    [COMMAND_PEAK] = "peak",     [COMMAND_REPORT] = "report",   [COMMAND_IMPORT] = "import",
+    [COMMAND_MERGE] = "merge"};
 #define COMMAND_COUNT (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
 
 const char *options_command_name(enum command command)
@@ -132,7 +135,7 @@ const char *flag_operand(enum command command)
     if (command == COMMAND_IMPORT) {
         return "file";
     }
-    return (FLAG_FOR(command) & SOLVERS) != 0 ? "profile" : "plan";
+    return (FLAG_FOR(command) & (SOLVERS | MERGE)) != 0 ? "profile" : "plan";
 }
 
 enum flag flag_named(const char *word, size_t length)

@@ -273,6 +273,11 @@ static enum atp_status read_word(const char *word, bool is_first, struct options
         out->command = named;
         return ATP_OK;
     }
+    if (out->command == COMMAND_MERGE && out->input_count < OPTIONS_INPUTS_MAX) {
+        out->inputs[out->input_count++] = word;
+        out->input = out->inputs[0];
+        return ATP_OK;
+    }
     if (out->input == NULL) {
         out->input = word;
         return ATP_OK;
@@ -287,7 +292,9 @@ static enum atp_status read_word(const char *word, bool is_first, struct options
                         out->input, meant);
     }
     return atp_fail(err, ATP_ERR_INVALID, "\"%s\" is one file too many, behind \"%s\"", word,
-                    out->second != NULL ? out->second : out->input);
+                    out->second != NULL    ? out->second
+                    : out->input_count > 0 ? out->inputs[out->input_count - 1]
+                                           : out->input);
 }
 
 /* What no file has must be said: a guess would make plans that look good. */
@@ -320,6 +327,9 @@ static enum atp_status check_needs(const struct cursor *cursor, struct options *
     }
     if (out->command == COMMAND_DIFF && out->second == NULL) {
         return atp_fail(err, ATP_ERR_INVALID, "diff needs two plans");
+    }
+    if (out->command == COMMAND_MERGE && out->input_count < 2) {
+        return atp_fail(err, ATP_ERR_INVALID, "merge needs two profiles or more");
     }
     if (out->command == COMMAND_TRACE && out->profile == NULL) {
         return atp_fail(err, ATP_ERR_INVALID,

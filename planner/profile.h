@@ -28,6 +28,7 @@ struct profile {
                                gives them */
     const enum profile_pin *pins; /* one per tensor: `decide` */
     uint32_t zero_time_count;     /* steps that take no time: worth a warning */
+    uint32_t clamped_count; /* steps whose line through the measurements falls to zero time here */
     bool scaled; /* bytes and times were scaled from another batch size, not measured at this one */
 };
 
@@ -42,6 +43,9 @@ ATP_MUST_USE enum atp_status profile_read(const char *path, struct region *regio
 ATP_MUST_USE enum atp_status profile_parse(const char *text, size_t size, struct region *region,
                                            const struct profile_file **out_file,
                                            struct atp_error *err);
+
+/* The file that says what the profile does, at its batch size alone. Borrows from the profile. */
+const struct profile_file *profile_file_of(const struct profile *profile, struct region *region);
 
 /* The batch sizes that were measured, ascending. */
 const uint64_t *profile_batch_sizes(const struct profile_file *file, uint32_t *out_count);

@@ -68,7 +68,7 @@ holds() {
 echo "# usage"
 expect "no arguments are a usage error" 2 "usage: atp-plan"
 expect "--help helps" 0 "usage: atp-plan" --help
-for command in solve check show report compare sweep trace diff emit peak; do
+for command in solve check show report compare sweep trace diff emit peak import merge; do
     expect "$command --help helps" 0 "usage: atp-plan .*$command" $command --help
 done
 expect "help goes to standard output" 0 "" --help
@@ -354,7 +354,7 @@ keep="$(ls -A out)"
 expect "a profile of layers" 0 "a chain is assumed" $import --input 4MB --update-us 50 -o layers.yaml
 expect "which can be planned" 0 "bound" layers.yaml --budget 100% -o out/plan.yaml
 # shellcheck disable=SC2086
-expect "quietly, on standard output" 0 "^model: \"layers\"$" $import -q
+expect "quietly, on standard output" 0 "^model: layers$" $import -q
 holds "quietly" test ! -s stderr
 sed 's/8e6$/8x6/' layers.csv >bad.csv
 expect "a number that is none has its place" 3 '^bad.csv:3:16: rows\[1\].saved_bytes: ' import --csv bad.csv --batch 8 \
@@ -450,6 +450,18 @@ holds "to the byte" cmp -s stdout first
 expect "update steps count once for a global batch" 0 "6 samples between two updates" \
     peak "$tiny" --budget 60MB --global-batch 6
 holds "so that the smallest batch is as good" grep -q "^ *1 .* 437.00 .* 437.00 " stdout
+
+echo "# merge"
+sed 's/^batch_size: 1$/batch_size: 2/; s/time_us: 80/time_us: 90/' "$tiny" >two.yaml
+expect "two batch sizes become one profile" 0 "" merge two.yaml "$tiny" -o both.yaml -q
+holds "with both, ascending" grep -q "^batch_sizes: \[1, 2\]$" both.yaml
+expect "which plans as the first does" 0 "" both.yaml --batch 1 --budget 75% -q -o merged.plan.yaml
+holds "byte for byte" cmp first.yaml merged.plan.yaml
+expect "a batch size twice is refused" 3 "batch_size: 1 is in" merge "$tiny" "$tiny" -o none.yaml
+sed 's/name: gelu/name: relu/' two.yaml >other.yaml
+expect "the first difference has a place" 3 "^other.yaml:[0-9]*:[0-9]*: steps\[1\].name: this is \"relu\", expected \"gelu\"" \
+    merge "$tiny" other.yaml -o none.yaml
+holds "and nothing is written" test ! -e none.yaml
 
 echo "$passed passed, $failed failed"
 test $failed -eq 0
