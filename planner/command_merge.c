@@ -11,11 +11,30 @@
 
 #include <stdio.h>
 
+static void say(const struct profile_file *merged, const struct profile_merge_report *report,
+                const char *path, struct region *region)
+{
+    struct profile_fit fit;
+    profile_fit_build(merged, region, &fit);
+    profile_fit_print(merged, &fit, stderr);
+    if (report->links_differ) {
+        (void)fprintf(
+            stderr,
+            "%s: warning: the links differ by more than a tenth: the lowest rates and the "
+            "largest latency are taken\n",
+            path);
+    }
+    if (report->pinned_differ) {
+        (void)fprintf(
+            stderr, "%s: warning: the limits on pinned memory differ: the least is taken\n", path);
+    }
+    profile_fit_warn(merged, &fit, path, stderr);
+}
+
 enum exit_code command_merge(const struct options *options, struct region *region)
 {
     struct profile_merge_input inputs[OPTIONS_INPUTS_MAX];
     struct profile_merge_report report;
-    struct profile_fit fit;
     const struct profile_file *merged;
     struct atp_error err = {0};
     uint32_t at = 0;
@@ -33,10 +52,11 @@ enum exit_code command_merge(const struct options *options, struct region *regio
         ATP_OK) {
         return command_fail(inputs[at].path, &err);
     }
-    profile_fit_build(merged, region, &fit);
-    if (!options->quiet) {
-        profile_fit_warn(merged, &fit, options->output != NULL ? options->output : "merged");
+    if (profile_emit_to(merged, options->output, &err) != ATP_OK) {
+        return command_fail(NULL, &err);
     }
-    enum atp_status status = profile_emit_to(merged, options->output, &err);
-    return status == ATP_OK ? EXIT_CODE_DONE : command_fail(NULL, &err);
+    if (!options->quiet) {
+        say(merged, &report, options->output != NULL ? options->output : "merged", region);
+    }
+    return EXIT_CODE_DONE;
 }

@@ -12,13 +12,13 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#define POOR_TIME  0.10 /* shares of the measured value */
-#define POOR_BYTES 0.01
-#define FALLING    0.90 /* of its value at the smallest batch size */
-#define SHARE_SEEN 0.01 /* of the iteration: what is below is noise of tiny steps */
+#define POOR_TIME    0.10 /* shares of the measured value */
+#define POOR_BYTES   0.01
+#define WORTH_NAMING 0.01
+#define FALLING      0.90 /* of its value at the smallest batch size */
+#define SHARE_SEEN   0.01 /* of the iteration: what is below is noise of tiny steps */
 
 static struct profile_line line_of(const struct profile_file *file, const uint64_t *series)
 {
@@ -43,6 +43,7 @@ static struct profile_line line_of(const struct profile_file *file, const uint64
         double share = off < 1 ? 0 : value > 0 ? off / value : 1;
         if (share > line.off) {
             line.off = share;
+            line.off_by = off;
             line.off_at = b;
         }
     }
@@ -74,21 +75,37 @@ static double median(double *values, uint32_t count)
     return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
-static void judge_step(const struct profile_file *file, uint32_t s, struct profile_fit *fit,
-                       double *worst_ns)
+/* Keeps the worst in order; the first of two equals stays ahead. */
+static void rank_step(uint32_t s, struct profile_fit *fit)
+{
+    uint32_t at = fit->worst_count;
+    while (at > 0 && fit->time[fit->worst[at - 1]].off_by < fit->time[s].off_by) {
+        at--;
+    }
+    if (at == PROFILE_FIT_WORST) {
+        return;
+    }
+    fit->worst_count += fit->worst_count < PROFILE_FIT_WORST;
+    for (uint32_t i = fit->worst_count - 1; i > at; i--) {
+        fit->worst[i] = fit->worst[i - 1];
+    }
+    fit->worst[at] = s;
+}
+
+static void judge_step(const struct profile_file *file, uint32_t s, struct profile_fit *fit)
 {
     const struct profile_line *line = &fit->time[s];
-    const uint64_t *time_ns = file->steps[s].time_ns;
     uint32_t last = file->batch_count - 1;
     double begin = line->fixed + line->per_sample * (double)file->batch_sizes[0];
     double end = line->fixed + line->per_sample * (double)file->batch_sizes[last];
+    if (line->off >= WORTH_NAMING) {
+        rank_step(s, fit);
+    }
     if (line->off > POOR_TIME) {
-        double off_ns = line->off * (double)time_ns[line->off_at];
+        bool is_worst =
+            fit->poor_step == ATP_NONE || fit->time[s].off_by > fit->time[fit->poor_step].off_by;
+        fit->poor_step = is_worst ? s : fit->poor_step;
         fit->poor_count++;
-        if (off_ns > *worst_ns || fit->poor_step == ATP_NONE) {
-            *worst_ns = off_ns;
-            fit->poor_step = s;
-        }
     }
     if (end < FALLING * begin) {
         fit->falling_step = fit->falling_count == 0 ? s : fit->falling_step;
@@ -131,7 +148,6 @@ void profile_fit_build(const struct profile_file *file, struct region *region,
     struct profile_line *lines = REGION_NEW(region, struct profile_line, file->step_count);
     double *launches = REGION_NEW(region, double, file->step_count);
     uint32_t launch_count = 0;
-    double worst_ns = 0;
     struct profile_fit fit = {.batch_count = file->batch_count,
                               .time = lines,
                               .poor_step = ATP_NONE,
@@ -149,7 +165,7 @@ void profile_fit_build(const struct profile_file *file, struct region *region,
         if (step->step.phase != ATP_PHASE_UPDATE) {
             launches[launch_count++] = lines[s].fixed;
         }
-        judge_step(file, s, &fit, &worst_ns);
+        judge_step(file, s, &fit);
     }
     for (unsigned p = 0; p < sizeof(fit.phase) / sizeof(fit.phase[0]); p++) {
         fit.all.fixed_ns += fit.phase[p].fixed_ns;
@@ -163,19 +179,70 @@ void profile_fit_build(const struct profile_file *file, struct region *region,
     *out_fit = fit;
 }
 
+/* A line may begin below zero. */
+static struct words signed_words(double value, struct words (*of)(double))
+{
+    struct words size = of(fabs(value)), all;
+    (void)snprintf(all.text, sizeof(all.text), "%s%.30s", value < 0 ? "-" : "", size.text);
+    return all;
+}
+
+static struct words time_of(double ns)
+{
+    return words_time((int64_t)(ns + 0.5));
+}
+
+static struct words bytes_of(double bytes)
+{
+    return words_bytes((uint64_t)(bytes + 0.5));
+}
+
+static void print_line(const char *what, double fixed, double per_sample,
+                       struct words (*of)(double), FILE *out)
+{
+    (void)fprintf(out, "  %-12s %12s + %s a sample\n", what, signed_words(fixed, of).text,
+                  signed_words(per_sample, of).text);
+}
+
+void profile_fit_print(const struct profile_file *file, const struct profile_fit *fit, FILE *out)
+{
+    if (fit->batch_count == 1) {
+        return;
+    }
+    (void)fprintf(out,
+                  "%s: %" PRIu32 " batch sizes from %" PRIu64 " to %" PRIu64 ", %" PRIu32
+                  " steps, %" PRIu32 " tensors; fixed, and in proportion to the batch:\n",
+                  file->model_name, file->batch_count, file->batch_sizes[0],
+                  file->batch_sizes[file->batch_count - 1], file->step_count, file->tensor_count);
+    for (uint32_t p = 0; p < sizeof(fit->phase) / sizeof(fit->phase[0]); p++) {
+        print_line(atp_phase_name((enum atp_phase)p), fit->phase[p].fixed_ns,
+                   fit->phase[p].sample_ns, time_of, out);
+    }
+    print_line("iteration", fit->all.fixed_ns, fit->all.sample_ns, time_of, out);
+    print_line("tensors", fit->fixed_bytes, fit->sample_bytes, bytes_of, out);
+    (void)fprintf(out, "  %-12s %12s fixed, in the median of forward and backward\n", "a step",
+                  signed_words(fit->launch_ns, time_of).text);
+    for (uint32_t i = 0; i < fit->worst_count; i++) {
+        const struct profile_line *line = &fit->time[fit->worst[i]];
+        const struct atp_step *step = &file->steps[fit->worst[i]].step;
+        (void)fprintf(out, "  %-12s %12s at %" PRIu64 ": %s %s\n", i == 0 ? "off the line" : "",
+                      words_percent(line->off).text, file->batch_sizes[line->off_at],
+                      atp_phase_name(step->phase), doc_shorten(step->name).text);
+    }
+}
+
 void profile_fit_warn(const struct profile_file *file, const struct profile_fit *fit,
-                      const char *path)
+                      const char *path, FILE *out)
 {
     if (fit->zero_count > 0) {
-        (void)fprintf(stderr,
-                      "%s: warning: %" PRIu32 " of %" PRIu32
-                      " steps take no time at some batch size\n",
-                      path, fit->zero_count, file->step_count);
+        (void)fprintf(
+            out, "%s: warning: %" PRIu32 " of %" PRIu32 " steps take no time at some batch size\n",
+            path, fit->zero_count, file->step_count);
     }
     if (fit->poor_share > SHARE_SEEN) {
         const struct profile_line *line = &fit->time[fit->poor_step];
         const struct atp_step *step = &file->steps[fit->poor_step].step;
-        (void)fprintf(stderr,
+        (void)fprintf(out,
                       "%s: warning: %" PRIu32 " steps, up to %s of the time, are not on a line "
                       "through the batch sizes: %s %s is off by %s at %" PRIu64 "\n",
                       path, fit->poor_count, words_percent(fit->poor_share).text,
@@ -184,12 +251,12 @@ void profile_fit_warn(const struct profile_file *file, const struct profile_fit 
     }
     if (fit->falling_count > 0) {
         (void)fprintf(
-            stderr, "%s: warning: %" PRIu32 " steps take less time the larger the batch: %s %s\n",
+            out, "%s: warning: %" PRIu32 " steps take less time the larger the batch: %s %s\n",
             path, fit->falling_count, atp_phase_name(file->steps[fit->falling_step].step.phase),
             doc_shorten(file->steps[fit->falling_step].step.name).text);
     }
     if (fit->poor_tensor_count > 0) {
-        (void)fprintf(stderr,
+        (void)fprintf(out,
                       "%s: warning: the sizes of %" PRIu32
                       " tensors are not on a line through the batch sizes: %s\n",
                       path, fit->poor_tensor_count,

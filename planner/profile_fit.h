@@ -9,14 +9,18 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "profile.h"
 #include "region.h"
+
+#define PROFILE_FIT_WORST 3U
 
 /* The line of least squares, each measurement weighed as one sample of it: 1 / batch^2. */
 struct profile_line {
     double fixed, per_sample;
     double off;      /* the farthest measurement is off by this share of it; 0 for two of them */
+    double off_by;   /* the same, not as a share */
     uint32_t off_at; /* which batch size that is */
 };
 
@@ -33,10 +37,13 @@ struct profile_fit {
     double fixed_bytes, sample_bytes; /* of the tensors together */
 
     /* What is worth a warning. */
-    uint32_t zero_count;        /* steps that take no time at some batch size */
-    uint32_t poor_count;        /* steps off their line by more than a tenth */
-    double poor_share;          /* the time that they take, as a share of all, at most */
-    uint32_t poor_step;         /* the one of these that is off by most time; ATP_NONE: none */
+    uint32_t zero_count; /* steps that take no time at some batch size */
+    uint32_t poor_count; /* steps off their line by more than a tenth */
+    double poor_share;   /* the time that they take, as a share of all, at most */
+    uint32_t poor_step;  /* the one of these that is off by most time; ATP_NONE: none */
+    uint32_t
+        worst_count; /* steps off their line by a hundredth at least, by time, the most first */
+    uint32_t worst[PROFILE_FIT_WORST];
     uint32_t falling_count;     /* steps whose line falls by more than a tenth */
     uint32_t falling_step;      /* the first of them; ATP_NONE: none */
     uint32_t poor_tensor_count; /* tensors off their line by more than a hundredth */
@@ -47,8 +54,12 @@ struct profile_fit {
 void profile_fit_build(const struct profile_file *file, struct region *region,
                        struct profile_fit *out_fit);
 
-/* One line on standard error for each thing that is worth a warning, with `path` before it. */
+/* What is fixed and what grows with the batch, for people, and the steps farthest from their lines.
+ * Nothing for one batch size. */
+void profile_fit_print(const struct profile_file *file, const struct profile_fit *fit, FILE *out);
+
+/* One line for each thing that is worth a warning, with `path` before it. */
 void profile_fit_warn(const struct profile_file *file, const struct profile_fit *fit,
-                      const char *path);
+                      const char *path, FILE *out);
 
 #endif
