@@ -326,7 +326,7 @@ static void cut_text(char *text, size_t most)
     text[most] = '\0';
 }
 
-/* Where each batch size's numbers come from; once where all say the same. */
+/* Where each batch size's numbers come from; once where all say the same, if anything. */
 static const char *merge_origin(const struct merge *m)
 {
     enum { ROOM = PROFILE_BATCHES_MAX * (DOC_TEXT_MAX + 32) };

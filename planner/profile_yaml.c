@@ -251,7 +251,7 @@ static enum atp_status read_tensor(const struct reader *r, const struct doc_node
         ATP_TRY(doc_choice(values[TENSOR_DECIDE], DECISIONS, 3, &choice, r->err));
         out->pin = (enum profile_pin)(PROFILE_PIN_KEEP + choice);
     }
-    out->place = place_of(values[TENSOR_NAME]);
+    out->place = place_of(node);
     r->pin_nodes[id] = values[TENSOR_DECIDE];
     r->tensor_nodes[id] = values[TENSOR_NAME];
     r->tensor_index[id] = (struct doc_index){.name = out->name, .id = id};
