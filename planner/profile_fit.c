@@ -179,11 +179,11 @@ void profile_fit_build(const struct profile_file *file, struct region *region,
     *out_fit = fit;
 }
 
-/* A line may begin below zero. */
+/* A line may begin below zero. What rounds to nothing has no sign. */
 static struct words signed_words(double value, struct words (*of)(double))
 {
     struct words size = of(fabs(value)), all;
-    (void)snprintf(all.text, sizeof(all.text), "%s%.30s", value < 0 ? "-" : "", size.text);
+    (void)snprintf(all.text, sizeof(all.text), "%s%.30s", value <= -0.5 ? "-" : "", size.text);
     return all;
 }
 

@@ -457,6 +457,18 @@ expect "two batch sizes become one profile" 0 "" merge two.yaml "$tiny" -o both.
 holds "with both, ascending" grep -q "^batch_sizes: \[1, 2\]$" both.yaml
 expect "which plans as the first does" 0 "" both.yaml --batch 1 --budget 75% -q -o merged.plan.yaml
 holds "byte for byte" cmp first.yaml merged.plan.yaml
+expect "merge says what is fixed and what grows" 0 "^  iteration .* a sample$" merge "$tiny" two.yaml -o both.yaml
+holds "and what a step costs at least" grep -q "^  a step .* fixed" stderr
+holds "on standard error alone" test ! -s stdout
+expect "a merged profile has a peak" 0 "^peak " peak both.yaml --budget 60MB --range 1..2 -q
+sed 's/^batch_size: 2$/batch_size: 3/; s/d2h_bytes_per_second: [0-9e.]*/d2h_bytes_per_second: 5e9/; s/time_us: 100/time_us: 0/' \
+    two.yaml >three.yaml
+expect "links that differ are warned about" 0 "merged: warning: the links differ" merge "$tiny" two.yaml three.yaml
+holds "and steps without time" grep -q "merged: warning: 2 of 9 steps take no time" stderr
+holds "and steps off the line" grep -q "merged: warning: 2 steps, up to .* are not on a line .* off by 100.00 % at 3" stderr
+holds "the lowest rate is taken" grep -q "d2h_bytes_per_second: 5000000000" stdout
+expect "a merged profile does not replace its parts" 2 "would replace two.yaml" merge "$tiny" two.yaml -o two.yaml
+expect "merge needs two profiles" 2 "merge needs two profiles or more" merge "$tiny"
 expect "a batch size twice is refused" 3 "batch_size: 1 is in" merge "$tiny" "$tiny" -o none.yaml
 sed 's/name: gelu/name: relu/' two.yaml >other.yaml
 expect "the first difference has a place" 3 "^other.yaml:[0-9]*:[0-9]*: steps\[1\].name: this is \"relu\", expected \"gelu\"" \
