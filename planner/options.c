@@ -161,6 +161,16 @@ static enum atp_status set_import(enum flag flag, const char *value, struct impo
     return ATP_OK;
 }
 
+static enum atp_status set_device(enum flag flag, const char *value, struct options *out,
+                                  struct atp_error *err)
+{
+    if (flag == FLAG_MEMORY) {
+        return size_parse_memory(value, &out->memory_bytes, err);
+    }
+    uint64_t *rate = flag == FLAG_D2H ? &out->d2h_bytes_per_second : &out->h2d_bytes_per_second;
+    return size_parse_rate(value, rate, err);
+}
+
 static enum atp_status set_flag(enum flag flag, const char *value, struct options *out,
                                 struct atp_error *err)
 {
@@ -178,11 +188,9 @@ static enum atp_status set_flag(enum flag flag, const char *value, struct option
         out->has_budget = true;
         return size_parse(value, &out->budget, err);
     case FLAG_D2H:
-        return size_parse_rate(value, &out->d2h_bytes_per_second, err);
     case FLAG_H2D:
-        return size_parse_rate(value, &out->h2d_bytes_per_second, err);
     case FLAG_MEMORY:
-        return size_parse_memory(value, &out->memory_bytes, err);
+        return set_device(flag, value, out, err);
     case FLAG_COPY_RATE:
     case FLAG_DEVICE_MEMORY:
     case FLAG_INPUT:
