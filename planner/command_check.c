@@ -253,12 +253,13 @@ static enum exit_code check_with_profile(struct check *check, bool is_proved, st
     struct profile profile;
     struct atp_error err;
     uint64_t batch = options->batch_size != 0 ? options->batch_size : plan->model.batch_size;
-    if (profile_read(options->profile, region, &file, &err) != ATP_OK ||
+    bool is_overridden = false;
+    if (command_read_profile(options, options->profile, region, &file, &is_overridden, &err) !=
+            ATP_OK ||
         profile_at_batch(file, batch, region, &profile, &err) != ATP_OK ||
         compare_budget(check, &profile, region, &err) != ATP_OK) {
         return command_fail(options->profile, &err);
     }
-    bool is_overridden = command_override(options, &profile);
     compare_header(check, &profile);
     bool is_model = atp_model_check(&plan->model, NULL, &err) == ATP_OK;
     enum atp_status same = ATP_ERR_MISMATCH;

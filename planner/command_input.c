@@ -8,19 +8,19 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static bool override(uint64_t given, uint64_t *value)
+enum atp_status command_read_profile(const struct options *options, const char *path,
+                                     struct region *region, const struct profile_file **out_file,
+                                     bool *out_differs, struct atp_error *err)
 {
-    bool differs = given != 0 && given != *value;
-    *value = given != 0 ? given : *value;
-    return differs;
-}
-
-bool command_override(const struct options *options, struct profile *profile)
-{
-    bool d2h = override(options->d2h_bytes_per_second, &profile->clock.d2h_bytes_per_second);
-    bool h2d = override(options->h2d_bytes_per_second, &profile->clock.h2d_bytes_per_second);
-    bool memory = override(options->memory_bytes, &profile->device_memory_bytes);
-    return d2h || h2d || memory;
+    const struct profile_device device = {options->memory_bytes, options->d2h_bytes_per_second,
+                                          options->h2d_bytes_per_second};
+    bool differs;
+    ATP_TRY(profile_read(path, region, out_file, err));
+    *out_file = profile_with_device(*out_file, &device, region, &differs);
+    if (out_differs != NULL) {
+        *out_differs = differs;
+    }
+    return ATP_OK;
 }
 
 static void print_override(const struct options *options, const struct profile *profile)
@@ -44,10 +44,10 @@ static void print_override(const struct options *options, const struct profile *
 }
 
 static enum atp_status read_profile(const struct options *options, struct region *region,
-                                    struct profile *out, struct atp_error *err)
+                                    struct profile *out, bool *out_differs, struct atp_error *err)
 {
     const struct profile_file *file = NULL;
-    ATP_TRY(profile_read(options->input, region, &file, err));
+    ATP_TRY(command_read_profile(options, options->input, region, &file, out_differs, err));
     return profile_at_batch(file, options->batch_size, region, out, err);
 }
 
@@ -112,10 +112,10 @@ enum exit_code command_input(const struct options *options, struct region *regio
     struct atp_error err;
     bool needs_budget = out_budget_bytes != NULL;
     uint64_t budget = 0;
-    if (read_profile(options, region, out_profile, &err) != ATP_OK) {
+    bool is_overridden = false;
+    if (read_profile(options, region, out_profile, &is_overridden, &err) != ATP_OK) {
         return command_fail(options->input, &err);
     }
-    bool is_overridden = command_override(options, out_profile);
     if (needs_budget && !options->has_budget) {
         (void)fprintf(stderr,
                       "atp-plan: %s needs --budget SIZE; the device has --budget %" PRIu64 "\n",

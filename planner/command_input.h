@@ -23,9 +23,13 @@ ATP_MUST_USE enum atp_status command_budget(const struct options *options,
                                             const struct profile *profile, struct region *region,
                                             uint64_t *out_bytes, struct atp_error *err);
 
-/* Puts the device that the options name (--d2h, --h2d, --memory) in place of the profile's. True
- * when anything differs from the profile now; the plan does not tell, so that it is to be said. */
-bool command_override(const struct options *options, struct profile *profile);
+/* Reads a profile, and puts the device that the options name (--d2h, --h2d, --memory) in place of
+ * its own. `out_differs`, NULL when not asked, is set when that is another: a plan does not tell,
+ * so that it is to be said. */
+ATP_MUST_USE enum atp_status command_read_profile(const struct options *options, const char *path,
+                                                  struct region *region,
+                                                  const struct profile_file **out_file,
+                                                  bool *out_differs, struct atp_error *err);
 
 /* Warns of a device that is not the profile's, and of a budget above the device's memory. */
 void command_warn_device(const struct options *options, const struct profile *profile,

@@ -25,7 +25,6 @@
 #define LARGEST_TRIES 4U
 
 struct source {
-    const struct options *options;
     const struct profile_file *file;
 };
 
@@ -33,9 +32,7 @@ static enum atp_status profile_of_file(void *ctx, uint64_t batch_size, struct re
                                        struct profile *out_profile, struct atp_error *err)
 {
     const struct source *source = ctx;
-    ATP_TRY(profile_at_batch(source->file, batch_size, region, out_profile, err));
-    (void)command_override(source->options, out_profile);
-    return ATP_OK;
+    return profile_at_batch(source->file, batch_size, region, out_profile, err);
 }
 
 static enum exit_code fail_usage(const char *text)
@@ -46,13 +43,13 @@ static enum exit_code fail_usage(const char *text)
 
 /* The largest measured batch size stands for all. */
 static enum exit_code check_usage(const struct options *options, const struct profile_file *file,
-                                  struct region *region, struct profile *out_profile)
+                                  bool is_overridden, struct region *region,
+                                  struct profile *out_profile)
 {
     struct atp_error err;
     if (profile_at_batch(file, 0, region, out_profile, &err) != ATP_OK) {
         return command_fail(options->input, &err);
     }
-    bool is_overridden = command_override(options, out_profile);
     if (!options->has_budget) {
         (void)fprintf(stderr,
                       "atp-plan: peak needs --budget SIZE; the device has --budget %" PRIu64 "\n",
@@ -158,7 +155,7 @@ static enum exit_code run_peak(const struct options *options, const struct profi
                                struct region *region)
 {
     struct atp_error err;
-    struct source of_file = {options, file};
+    struct source of_file = {file};
     const struct peak_source source = {profile_of_file, &of_file};
     const struct peak_options peaking = {
         .budget_bytes = options->budget.amount,
@@ -201,13 +198,15 @@ enum exit_code command_peak(const struct options *options, struct region *region
     struct profile profile;
     struct peak peak;
     struct atp_error err;
+    bool is_overridden = false;
     if (options->output != NULL && out_file_is_same(options->input, options->output)) {
         return fail_usage("-o: the plan would replace its profile");
     }
-    if (profile_read(options->input, region, &file, &err) != ATP_OK) {
+    if (command_read_profile(options, options->input, region, &file, &is_overridden, &err) !=
+        ATP_OK) {
         return command_fail(options->input, &err);
     }
-    enum exit_code code = check_usage(options, file, region, &profile);
+    enum exit_code code = check_usage(options, file, is_overridden, region, &profile);
     if (code != EXIT_CODE_DONE) {
         return code;
     }

@@ -70,11 +70,10 @@ static enum exit_code run_report(const struct options *options, const struct atp
     struct report report;
     struct baseline_list baselines;
     struct atp_error err;
-    if (profile_read(options->profile, region, &file, &err) != ATP_OK ||
+    if (command_read_profile(options, options->profile, region, &file, NULL, &err) != ATP_OK ||
         profile_at_batch(file, plan->model.batch_size, region, &profile, &err) != ATP_OK) {
         return command_fail(options->profile, &err);
     }
-    (void)command_override(options, &profile);
     enum exit_code code = check_plan(options, plan, &profile);
     if (code != EXIT_CODE_DONE) {
         return code;

@@ -33,11 +33,10 @@ static enum exit_code trace_plan(const struct options *options, const struct atp
     const struct profile_file *file = NULL;
     struct profile profile;
     struct atp_error err;
-    if (profile_read(options->profile, region, &file, &err) != ATP_OK ||
+    if (command_read_profile(options, options->profile, region, &file, NULL, &err) != ATP_OK ||
         profile_at_batch(file, plan->model.batch_size, region, &profile, &err) != ATP_OK) {
         return command_fail(options->profile, &err);
     }
-    (void)command_override(options, &profile);
     if (atp_plan_check(plan, &err) != ATP_OK) {
         (void)command_fail(options->input, &err);
         return err.status == ATP_ERR_INVALID ? EXIT_CODE_NO : EXIT_CODE_INTERNAL;

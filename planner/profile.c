@@ -60,6 +60,25 @@ const struct profile_file *profile_file_of(const struct profile *profile, struct
     return file;
 }
 
+static void replace(uint64_t *value, uint64_t by, bool *differs)
+{
+    *differs = *differs || (by != 0 && by != *value);
+    *value = by != 0 ? by : *value;
+}
+
+const struct profile_file *profile_with_device(const struct profile_file *file,
+                                               const struct profile_device *device,
+                                               struct region *region, bool *out_differs)
+{
+    struct profile_file *other = REGION_NEW(region, struct profile_file, 1);
+    *other = *file;
+    *out_differs = false;
+    replace(&other->device_memory_bytes, device->memory_bytes, out_differs);
+    replace(&other->d2h_bytes_per_second, device->d2h_bytes_per_second, out_differs);
+    replace(&other->h2d_bytes_per_second, device->h2d_bytes_per_second, out_differs);
+    return other;
+}
+
 /* value * times / by, for times and by up to 2^32. False on overflow. */
 static bool scale(uint64_t value, uint64_t times, uint64_t by, enum rounding rounding,
                   uint64_t *out)
