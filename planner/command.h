@@ -24,6 +24,7 @@ enum exit_code command_solve(const struct options *options, struct region *regio
 enum exit_code command_check(const struct options *options, struct region *region);
 enum exit_code command_show(const struct options *options, struct region *region);
 enum exit_code command_compare(const struct options *options, struct region *region);
+enum exit_code command_merge(const struct options *options, struct region *region);
 enum exit_code command_report(const struct options *options, struct region *region);
 enum exit_code command_sweep(const struct options *options, struct region *region);
 enum exit_code command_trace(const struct options *options, struct region *region);

@@ -253,7 +253,9 @@ static enum exit_code check_with_profile(struct check *check, bool is_proved, st
     struct profile profile;
     struct atp_error err;
     uint64_t batch = options->batch_size != 0 ? options->batch_size : plan->model.batch_size;
-    if (profile_read(options->profile, region, &file, &err) != ATP_OK ||
+    bool is_overridden = false;
+    if (command_read_profile(options, options->profile, region, &file, &is_overridden, &err) !=
+            ATP_OK ||
         profile_at_batch(file, batch, region, &profile, &err) != ATP_OK ||
         compare_budget(check, &profile, region, &err) != ATP_OK) {
         return command_fail(options->profile, &err);
@@ -271,6 +273,13 @@ static enum exit_code check_with_profile(struct check *check, bool is_proved, st
     enum atp_status status = atp_plan_check_predicted(plan, &profile.clock, &err);
     if (!note(check, status, &err)) {
         return command_fail(NULL, &err);
+    }
+    if (status != ATP_OK && !is_overridden) {
+        say(check, "a plan made with --d2h or --h2d is checked with the same");
+    } else if (is_overridden) {
+        say(check,
+            "copies are timed at --d2h %" PRIu64 " --h2d %" PRIu64 ", not the profile's rates",
+            profile.clock.d2h_bytes_per_second, profile.clock.h2d_bytes_per_second);
     }
     if (status == ATP_OK && check->error_count == 0) {
         say(check, "it is for this profile, and its numbers are true: predicted %s",

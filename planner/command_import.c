@@ -66,22 +66,6 @@ static const char *name_of_path(const char *path, struct region *region)
     return name;
 }
 
-static enum atp_status write_profile(const struct options *options, const struct profile *profile,
-                                     struct region *region, struct atp_error *err)
-{
-    struct out_file file;
-    if (options->output == NULL) {
-        return profile_emit(profile, region, stdout, err);
-    }
-    ATP_TRY(out_file_open(options->output, &file, err));
-    enum atp_status status = profile_emit(profile, region, file.stream, err);
-    if (status != ATP_OK) {
-        out_file_drop(&file);
-        return status;
-    }
-    return out_file_close(&file, err);
-}
-
 static void say(const struct profile *profile)
 {
     int64_t ns = 0;
@@ -110,7 +94,7 @@ enum exit_code command_import(const struct options *options, struct region *regi
     const char *name = name_of_path(options->input, region);
     if (read_text(options->input, DOC_BYTES_MAX, region, &text, &size, &err) != ATP_OK ||
         import_csv(text, size, name, &options->import, region, &profile, &err) != ATP_OK ||
-        write_profile(options, &profile, region, &err) != ATP_OK) {
+        profile_emit_to(profile_file_of(&profile, region), options->output, &err) != ATP_OK) {
         return command_fail(options->input, &err);
     }
     if (!options->quiet) {

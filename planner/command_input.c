@@ -8,11 +8,46 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+enum atp_status command_read_profile(const struct options *options, const char *path,
+                                     struct region *region, const struct profile_file **out_file,
+                                     bool *out_differs, struct atp_error *err)
+{
+    const struct profile_device device = {options->memory_bytes, options->d2h_bytes_per_second,
+                                          options->h2d_bytes_per_second};
+    bool differs;
+    ATP_TRY(profile_read(path, region, out_file, err));
+    *out_file = profile_with_device(*out_file, &device, region, &differs);
+    if (out_differs != NULL) {
+        *out_differs = differs;
+    }
+    return ATP_OK;
+}
+
+static void print_override(const struct options *options, const struct profile *profile)
+{
+    bool has_link = options->d2h_bytes_per_second != 0 || options->h2d_bytes_per_second != 0;
+    (void)fprintf(stderr,
+                  "%s: warning: the device is not the profile's: %s of memory, %s/s to the host, "
+                  "%s/s back\n",
+                  options->input, words_bytes(profile->device_memory_bytes).text,
+                  words_bytes(profile->clock.d2h_bytes_per_second).text,
+                  words_bytes(profile->clock.h2d_bytes_per_second).text);
+    bool writes_plan = options->command == COMMAND_SOLVE ||
+                       (options->command == COMMAND_PEAK && options->output != NULL);
+    if (writes_plan && has_link) {
+        (void)fprintf(stderr,
+                      "%s: warning: the plan does not tell: check it with --d2h %" PRIu64
+                      " --h2d %" PRIu64 "\n",
+                      options->input, profile->clock.d2h_bytes_per_second,
+                      profile->clock.h2d_bytes_per_second);
+    }
+}
+
 static enum atp_status read_profile(const struct options *options, struct region *region,
-                                    struct profile *out, struct atp_error *err)
+                                    struct profile *out, bool *out_differs, struct atp_error *err)
 {
     const struct profile_file *file = NULL;
-    ATP_TRY(profile_read(options->input, region, &file, err));
+    ATP_TRY(command_read_profile(options, options->input, region, &file, out_differs, err));
     return profile_at_batch(file, options->batch_size, region, out, err);
 }
 
@@ -34,8 +69,7 @@ enum atp_status command_budget(const struct options *options, const struct profi
     return ATP_OK;
 }
 
-static void print_warnings(const struct options *options, const struct profile *profile,
-                           uint64_t budget)
+static void print_warnings(const struct options *options, const struct profile *profile)
 {
     const char *path = options->input;
     if (profile->zero_time_count > 0) {
@@ -50,9 +84,24 @@ static void print_warnings(const struct options *options, const struct profile *
                       " was not measured: sizes and times are scaled from other batch sizes\n",
                       path, profile->model.batch_size);
     }
+    if (profile->clamped_count > 0) {
+        (void)fprintf(stderr,
+                      "%s: warning: the times of %" PRIu32
+                      " steps, drawn on from the measured batch sizes, fall below zero at %" PRIu64
+                      " and are taken as zero\n",
+                      path, profile->clamped_count, profile->model.batch_size);
+    }
+}
+
+void command_warn_device(const struct options *options, const struct profile *profile,
+                         bool is_overridden, uint64_t budget)
+{
+    if (is_overridden) {
+        print_override(options, profile);
+    }
     if (budget > profile->device_memory_bytes) {
         (void)fprintf(stderr, "%s: warning: the budget of %s is above the device's memory of %s\n",
-                      path, words_bytes(budget).text,
+                      options->input, words_bytes(budget).text,
                       words_bytes(profile->device_memory_bytes).text);
     }
 }
@@ -63,13 +112,13 @@ enum exit_code command_input(const struct options *options, struct region *regio
     struct atp_error err;
     bool needs_budget = out_budget_bytes != NULL;
     uint64_t budget = 0;
-    if (read_profile(options, region, out_profile, &err) != ATP_OK) {
+    bool is_overridden = false;
+    if (read_profile(options, region, out_profile, &is_overridden, &err) != ATP_OK) {
         return command_fail(options->input, &err);
     }
     if (needs_budget && !options->has_budget) {
         (void)fprintf(stderr,
-                      "atp-plan: %s needs --budget SIZE; the profile's device has --budget %" PRIu64
-                      "\n",
+                      "atp-plan: %s needs --budget SIZE; the device has --budget %" PRIu64 "\n",
                       options_command_name(options->command), out_profile->device_memory_bytes);
         return EXIT_CODE_USAGE;
     }
@@ -77,7 +126,8 @@ enum exit_code command_input(const struct options *options, struct region *regio
         return command_fail(options->input, &err);
     }
     if (!options->quiet) {
-        print_warnings(options, out_profile, budget);
+        command_warn_device(options, out_profile, is_overridden, budget);
+        print_warnings(options, out_profile);
     }
     if (needs_budget) {
         *out_budget_bytes = budget;

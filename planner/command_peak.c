@@ -5,6 +5,7 @@
  */
 #include "command.h"
 
+#include "command_input.h"
 #include "fail.h"
 #include "interrupt.h"
 #include "out_file.h"
@@ -42,22 +43,25 @@ static enum exit_code fail_usage(const char *text)
 
 /* The largest measured batch size stands for all. */
 static enum exit_code check_usage(const struct options *options, const struct profile_file *file,
-                                  struct region *region, struct profile *out_profile)
+                                  bool is_overridden, struct region *region,
+                                  struct profile *out_profile)
 {
     struct atp_error err;
     if (profile_at_batch(file, 0, region, out_profile, &err) != ATP_OK) {
         return command_fail(options->input, &err);
     }
     if (!options->has_budget) {
-        (void)fprintf(
-            stderr,
-            "atp-plan: peak needs --budget SIZE; the profile's device has --budget %" PRIu64 "\n",
-            out_profile->device_memory_bytes);
+        (void)fprintf(stderr,
+                      "atp-plan: peak needs --budget SIZE; the device has --budget %" PRIu64 "\n",
+                      out_profile->device_memory_bytes);
         return EXIT_CODE_USAGE;
     }
     if (options->budget.is_share) {
         return fail_usage("--budget: a share means other bytes at every batch size, expected a "
                           "size");
+    }
+    if (!options->quiet) {
+        command_warn_device(options, out_profile, is_overridden, options->budget.amount);
     }
     return EXIT_CODE_DONE;
 }
@@ -194,13 +198,15 @@ enum exit_code command_peak(const struct options *options, struct region *region
     struct profile profile;
     struct peak peak;
     struct atp_error err;
+    bool is_overridden = false;
     if (options->output != NULL && out_file_is_same(options->input, options->output)) {
         return fail_usage("-o: the plan would replace its profile");
     }
-    if (profile_read(options->input, region, &file, &err) != ATP_OK) {
+    if (command_read_profile(options, options->input, region, &file, &is_overridden, &err) !=
+        ATP_OK) {
         return command_fail(options->input, &err);
     }
-    enum exit_code code = check_usage(options, file, region, &profile);
+    enum exit_code code = check_usage(options, file, is_overridden, region, &profile);
     if (code != EXIT_CODE_DONE) {
         return code;
     }

@@ -6,6 +6,7 @@
 #include "command.h"
 
 #include "baseline.h"
+#include "command_input.h"
 #include "out_file.h"
 #include "profile.h"
 #include "report_curve.h"
@@ -69,7 +70,7 @@ static enum exit_code run_report(const struct options *options, const struct atp
     struct report report;
     struct baseline_list baselines;
     struct atp_error err;
-    if (profile_read(options->profile, region, &file, &err) != ATP_OK ||
+    if (command_read_profile(options, options->profile, region, &file, NULL, &err) != ATP_OK ||
         profile_at_batch(file, plan->model.batch_size, region, &profile, &err) != ATP_OK) {
         return command_fail(options->profile, &err);
     }

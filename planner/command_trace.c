@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "command.h"
 
+#include "command_input.h"
 #include "fail.h"
 #include "out_file.h"
 #include "profile.h"
@@ -32,7 +33,7 @@ static enum exit_code trace_plan(const struct options *options, const struct atp
     const struct profile_file *file = NULL;
     struct profile profile;
     struct atp_error err;
-    if (profile_read(options->profile, region, &file, &err) != ATP_OK ||
+    if (command_read_profile(options, options->profile, region, &file, NULL, &err) != ATP_OK ||
         profile_at_batch(file, plan->model.batch_size, region, &profile, &err) != ATP_OK) {
         return command_fail(options->profile, &err);
     }

@@ -205,6 +205,7 @@ enum atp_status import_csv(const char *text, size_t size, const char *model_name
             "the "
             "one before it, and its backward step reads its input, its output and what it saved",
         .device_memory_bytes = numbers->device_memory_bytes,
+        .pinned_bytes = UINT64_MAX,
         .resident_bytes = numbers->resident_bytes,
         .clock = {.step_ns = chain.step_ns,
                   .d2h_bytes_per_second = numbers->d2h_bytes_per_second,

@@ -43,6 +43,9 @@ static enum exit_code run_command(const struct options *options)
     case COMMAND_REPORT:
         code = command_report(options, region);
         break;
+    case COMMAND_MERGE:
+        code = command_merge(options, region);
+        break;
     case COMMAND_IMPORT:
         code = command_import(options, region);
         break;

@@ -26,8 +26,11 @@ enum command {
     COMMAND_EMIT,
     COMMAND_PEAK,
     COMMAND_REPORT,
-    COMMAND_IMPORT
+    COMMAND_IMPORT,
+    COMMAND_MERGE
 };
+
+#define OPTIONS_INPUTS_MAX 64U
 
 /* Points into the arguments. */
 struct options {
@@ -36,6 +39,9 @@ struct options {
     const char *input;  /* the profile of solve, compare and sweep; the plan of all others,
                            but what import reads */
     const char *second; /* diff: the other plan */
+
+    uint32_t input_count; /* of merge; `input` is the first */
+    const char *inputs[OPTIONS_INPUTS_MAX];
 
     bool quiet, verbose;
     bool has_budget, has_max_gap;
@@ -59,6 +65,7 @@ struct options {
     uint64_t multiple;                /* 1: not given */
     uint32_t plans;                   /* 8: not given */
     uint64_t global_batch;            /* 0: not given */
+    uint64_t d2h_bytes_per_second, h2d_bytes_per_second, memory_bytes; /* 0: the profile's */
 };
 
 /* ATP_ERR_INVALID with what is wrong, in words for the person who typed it. `solve` and `compare`

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
- * What can be said is checked first, so that writing can only fail as input and output do. Names
- * stand without quotes when they consist of letters, digits and a few signs and no YAML reader
- * takes them for anything else; all others are quoted, with escapes for what YAML would fold.
+ * What can be said is checked first, so that writing can only fail as input and output do.
  */
 #include "plan_emit.h"
 
@@ -11,36 +9,14 @@
 #include "plan_gap.h"
 #include "plan_text.h"
 #include "yaml_reader.h"
+#include "yaml_text.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
-#include <strings.h>
 
 #define BYTES_MAX ((uint64_t)1 << 62)
-
-/* Bytes of the character at `text`, its code point in *out_code; 0 when it is not UTF-8. */
-static size_t decode(const char *text, uint32_t *out_code)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned char lead = (unsigned char)text[0];
-    size_t size = lead < 0x80 ? 1 : lead < 0xC0 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    if (size == 0 || lead > 0xF4) {
-        return 0;
-    }
-    uint32_t code = size == 1 ? lead : lead & (0xFFU >> (size + 1));
-    for (size_t i = 1; i < size; i++) {
-        unsigned char next = (unsigned char)text[i];
-        if ((next & 0xC0U) != 0x80U) {
-            return 0;
-        }
-        code = code << 6 | (next & 0x3FU);
-    }
-    bool is_surrogate = code >= 0xD800 && code <= 0xDFFF;
-    *out_code = code;
-    return code < least[size] || code > 0x10FFFF || is_surrogate ? 0 : size;
-}
 
 static enum atp_status check_name(const char *what, uint32_t index, const char *name,
                                   struct atp_error *err)
@@ -52,7 +28,7 @@ static enum atp_status check_name(const char *what, uint32_t index, const char *
     }
     for (size_t i = 0; i < length;) {
         uint32_t code;
-        size_t size = decode(name + i, &code);
+        size_t size = yaml_decode(name + i, &code);
         if (size == 0) {
             return atp_fail(err, ATP_ERR_INVALID, "%s[%u]: the name is not UTF-8", what, index);
         }
@@ -135,48 +111,6 @@ static enum atp_status check_certificate(const char *text, struct atp_error *err
     return ATP_OK;
 }
 
-static bool is_plain(const char *name)
-{
-    static const char *const reserved[] = {"true", "false", "yes", "no", "on",
-                                           "off",  "null",  "y",   "n"};
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
-    static const char others[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"
-                                 "./+-()=";
-    if (strchr(letters, name[0]) == NULL || name[strspn(name, others)] != '\0') {
-        return false;
-    }
-    for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
-        if (strcasecmp(name, reserved[i]) == 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void put_name(FILE *out, const char *name)
-{
-    if (is_plain(name)) {
-        (void)fputs(name, out);
-        return;
-    }
-    (void)fputc('"', out);
-    for (uint32_t code = 0; *name != '\0';) {
-        size_t size = decode(name, &code);
-        /* Controls, line breaks, marks and non-characters that a reader may fold or refuse. */
-        bool is_hidden = (code >= 0x80 && code <= 0xA0) || code == 0x2028 || code == 0x2029 ||
-                         code == 0xFEFF || code == 0xFFFE || code == 0xFFFF;
-        if (is_hidden) {
-            (void)fprintf(out, "\\u%04X", code);
-        } else if (code == '"' || code == '\\') {
-            (void)fprintf(out, "\\%c", (int)code);
-        } else {
-            (void)fwrite(name, 1, size, out);
-        }
-        name += size;
-    }
-    (void)fputc('"', out);
-}
-
 static void put_time(FILE *out, const char *key, int64_t ns)
 {
     (void)fprintf(out, "  %s: %" PRId64 ".%03" PRId64 "\n", key, ns / 1000, ns % 1000);
@@ -185,7 +119,7 @@ static void put_time(FILE *out, const char *key, int64_t ns)
 static void put_header(FILE *out, const struct atp_plan *plan)
 {
     (void)fputs("atp_plan: 1\nmodel: ", out);
-    put_name(out, plan->model.name);
+    yaml_text(out, plan->model.name);
     (void)fputs("\nfingerprint: \"sha256:", out);
     for (size_t i = 0; i < sizeof(plan->fingerprint); i++) {
         (void)fprintf(out, "%02x", plan->fingerprint[i]);
@@ -227,7 +161,7 @@ static void put_uses(FILE *out, const char *key, const struct atp_model *model, 
     (void)fprintf(out, ", %s: [", key);
     for (uint32_t i = 0; i < count; i++) {
         (void)fputs(i > 0 ? ", " : "", out);
-        put_name(out, model->tensors[ids[i]].name);
+        yaml_text(out, model->tensors[ids[i]].name);
     }
     (void)fputc(']', out);
 }
@@ -244,7 +178,7 @@ static void put_model(FILE *out, const struct atp_plan *plan)
     put_list(out, "tensors", model->tensor_count);
     for (uint32_t t = 0; t < model->tensor_count; t++) {
         (void)fputs("  - {name: ", out);
-        put_name(out, model->tensors[t].name);
+        yaml_text(out, model->tensors[t].name);
         (void)fprintf(out, ", bytes: %" PRIu64 ", decision: %s}\n", model->tensors[t].bytes,
                       atp_decision_name(plan->decisions[t]));
     }
@@ -252,7 +186,7 @@ static void put_model(FILE *out, const struct atp_plan *plan)
     for (uint32_t s = 0; s < model->step_count; s++) {
         const struct atp_step *step = &model->steps[s];
         (void)fputs("  - {name: ", out);
-        put_name(out, step->name);
+        yaml_text(out, step->name);
         (void)fprintf(out, ", phase: %s", atp_phase_name(step->phase));
         put_uses(out, "reads", model, step->reads, step->read_count);
         put_uses(out, "writes", model, step->writes, step->write_count);
@@ -273,12 +207,12 @@ static void put_program(FILE *out, const struct atp_plan *plan)
         (void)fprintf(out, "  - [%s, ", atp_op_name(instruction->op));
         if (is_run || instruction->op == ATP_OP_RERUN) {
             const struct atp_step *step = &plan->model.steps[instruction->id];
-            put_name(out, step->name);
+            yaml_text(out, step->name);
             (void)fprintf(out, "%s%s", is_run ? ", " : "",
                           is_run ? atp_phase_name(step->phase) : "");
             has_offset = step->workspace_bytes > 0;
         } else {
-            put_name(out, plan->model.tensors[instruction->id].name);
+            yaml_text(out, plan->model.tensors[instruction->id].name);
             has_offset = instruction->op == ATP_OP_ALLOC || instruction->op == ATP_OP_EVICT ||
                          instruction->op == ATP_OP_RESTORE;
         }

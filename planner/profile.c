@@ -21,6 +21,64 @@ const uint64_t *profile_batch_sizes(const struct profile_file *file, uint32_t *o
     return file->batch_sizes;
 }
 
+const struct profile_file *profile_file_of(const struct profile *profile, struct region *region)
+{
+    const struct atp_model *model = &profile->model;
+    struct profile_file *file = REGION_NEW(region, struct profile_file, 1);
+    struct profile_tensor *tensors = REGION_NEW(region, struct profile_tensor, model->tensor_count);
+    struct profile_step *steps = REGION_NEW(region, struct profile_step, model->step_count);
+    uint64_t *times = REGION_NEW(region, uint64_t, model->step_count);
+    for (uint32_t t = 0; t < model->tensor_count; t++) {
+        tensors[t] = (struct profile_tensor){.name = model->tensors[t].name,
+                                             .pin = profile->pins != NULL ? profile->pins[t]
+                                                                          : PROFILE_PIN_NONE,
+                                             .bytes = &model->tensors[t].bytes};
+    }
+    for (uint32_t s = 0; s < model->step_count; s++) {
+        times[s] = (uint64_t)profile->clock.step_ns[s];
+        steps[s] = (struct profile_step){.step = model->steps[s],
+                                         .workspace_bytes = &model->steps[s].workspace_bytes,
+                                         .time_ns = &times[s]};
+        steps[s].step.workspace_bytes = 0;
+    }
+    *file = (struct profile_file){.link = {.d2h = profile->clock.d2h_bytes_per_second,
+                                           .h2d = profile->clock.h2d_bytes_per_second},
+                                  .model_name = model->name,
+                                  .device_name = profile->device_name,
+                                  .origin = profile->origin,
+                                  .device_memory_bytes = profile->device_memory_bytes,
+                                  .pinned_bytes = profile->pinned_bytes,
+                                  .copy_latency_ns = profile->clock.copy_latency_ns,
+                                  .batch_count = 1,
+                                  .tensor_count = model->tensor_count,
+                                  .step_count = model->step_count,
+                                  .batch_sizes = &model->batch_size,
+                                  .resident_bytes = &profile->resident_bytes,
+                                  .tensors = tensors,
+                                  .steps = steps};
+    profile_file_set_rates(file);
+    return file;
+}
+
+static void replace(uint64_t *value, uint64_t by, bool *differs)
+{
+    *differs = *differs || (by != 0 && by != *value);
+    *value = by != 0 ? by : *value;
+}
+
+const struct profile_file *profile_with_device(const struct profile_file *file,
+                                               const struct profile_device *device,
+                                               struct region *region, bool *out_differs)
+{
+    struct profile_file *other = REGION_NEW(region, struct profile_file, 1);
+    *other = *file;
+    *out_differs = false;
+    replace(&other->device_memory_bytes, device->memory_bytes, out_differs);
+    replace(&other->d2h_bytes_per_second, device->d2h_bytes_per_second, out_differs);
+    replace(&other->h2d_bytes_per_second, device->h2d_bytes_per_second, out_differs);
+    return other;
+}
+
 /* value * times / by, for times and by up to 2^32. False on overflow. */
 static bool scale(uint64_t value, uint64_t times, uint64_t by, enum rounding rounding,
                   uint64_t *out)
@@ -101,6 +159,17 @@ static enum atp_status scale_tensors(const struct profile_file *file, uint64_t b
     return ATP_OK;
 }
 
+/* Whether a line that was never measured at zero is there now. */
+static bool is_clamped(const struct profile_file *file, const uint64_t *series, uint64_t value)
+{
+    for (uint32_t b = 0; b < file->batch_count; b++) {
+        if (series[b] == 0) {
+            return false;
+        }
+    }
+    return value == 0 && file->batch_count > 1;
+}
+
 static enum atp_status scale_steps(const struct profile_file *file, uint64_t batch,
                                    struct region *region, struct profile *out,
                                    struct atp_error *err)
@@ -128,6 +197,7 @@ static enum atp_status scale_steps(const struct profile_file *file, uint64_t bat
         }
         step_ns[s] = (int64_t)ns;
         out->zero_time_count += ns == 0;
+        out->clamped_count += is_clamped(file, step->time_ns, ns);
     }
     out->model.steps = steps;
     out->model.step_count = file->step_count;

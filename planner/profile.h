@@ -28,6 +28,7 @@ struct profile {
                                gives them */
     const enum profile_pin *pins; /* one per tensor: `decide` */
     uint32_t zero_time_count;     /* steps that take no time: worth a warning */
+    uint32_t clamped_count; /* steps whose line through the measurements falls to zero time here */
     bool scaled; /* bytes and times were scaled from another batch size, not measured at this one */
 };
 
@@ -42,6 +43,18 @@ ATP_MUST_USE enum atp_status profile_read(const char *path, struct region *regio
 ATP_MUST_USE enum atp_status profile_parse(const char *text, size_t size, struct region *region,
                                            const struct profile_file **out_file,
                                            struct atp_error *err);
+
+/* The file that says what the profile does, at its batch size alone. Borrows from the profile. */
+const struct profile_file *profile_file_of(const struct profile *profile, struct region *region);
+
+/* The same file with another device; 0: the file's own. Sets *out_differs when any of them is
+ * another than the file's. */
+struct profile_device {
+    uint64_t memory_bytes, d2h_bytes_per_second, h2d_bytes_per_second;
+};
+const struct profile_file *profile_with_device(const struct profile_file *file,
+                                               const struct profile_device *device,
+                                               struct region *region, bool *out_differs);
 
 /* The batch sizes that were measured, ascending. */
 const uint64_t *profile_batch_sizes(const struct profile_file *file, uint32_t *out_count);

@@ -189,6 +189,11 @@ static enum atp_status read_batch_sizes(const struct reader *r, const struct doc
     return ATP_OK;
 }
 
+static struct profile_place place_of(const struct doc_node *node)
+{
+    return (struct profile_place){.line = node->line, .column = node->column};
+}
+
 static enum atp_status read_name(const struct reader *r, const struct doc_node *node,
                                  const char **out_name)
 {
@@ -205,16 +210,16 @@ static enum atp_status read_device(const struct reader *r, const struct doc_node
     ATP_TRY(doc_map(node, DEVICE_KEYS, DEVICE_COUNT, values, r->err));
     ATP_TRY(read_name(r, values[DEVICE_NAME], &file->device_name));
     ATP_TRY(doc_number(values[DEVICE_MEMORY], &MEMORY, &file->device_memory_bytes, r->err));
-    ATP_TRY(doc_number(values[DEVICE_D2H], &RATE, &file->d2h_bytes_per_second, r->err));
-    ATP_TRY(doc_number(values[DEVICE_H2D], &RATE, &file->h2d_bytes_per_second, r->err));
-    /* A schedule that overlaps the directions anywhere is slowed there; the lower rate everywhere
-     * makes the prediction one that the link keeps. */
+    struct profile_link *link = &file->link;
+    ATP_TRY(doc_number(values[DEVICE_D2H], &RATE, &link->d2h, r->err));
+    ATP_TRY(doc_number(values[DEVICE_H2D], &RATE, &link->h2d, r->err));
     if (values[DEVICE_D2H_DUPLEX] != NULL) {
-        ATP_TRY(doc_number(values[DEVICE_D2H_DUPLEX], &RATE, &file->d2h_bytes_per_second, r->err));
+        ATP_TRY(doc_number(values[DEVICE_D2H_DUPLEX], &RATE, &link->d2h_duplex, r->err));
     }
     if (values[DEVICE_H2D_DUPLEX] != NULL) {
-        ATP_TRY(doc_number(values[DEVICE_H2D_DUPLEX], &RATE, &file->h2d_bytes_per_second, r->err));
+        ATP_TRY(doc_number(values[DEVICE_H2D_DUPLEX], &RATE, &link->h2d_duplex, r->err));
     }
+    profile_file_set_rates(file);
     if (values[DEVICE_LATENCY] != NULL) {
         uint64_t latency_ns;
         ATP_TRY(doc_number(values[DEVICE_LATENCY], &TIME, &latency_ns, r->err));
@@ -246,6 +251,7 @@ static enum atp_status read_tensor(const struct reader *r, const struct doc_node
         ATP_TRY(doc_choice(values[TENSOR_DECIDE], DECISIONS, 3, &choice, r->err));
         out->pin = (enum profile_pin)(PROFILE_PIN_KEEP + choice);
     }
+    out->place = place_of(node);
     r->pin_nodes[id] = values[TENSOR_DECIDE];
     r->tensor_nodes[id] = values[TENSOR_NAME];
     r->tensor_index[id] = (struct doc_index){.name = out->name, .id = id};
@@ -313,6 +319,7 @@ static enum atp_status read_step(const struct reader *r, const struct doc_node *
         ATP_TRY(doc_choice(values[STEP_RERUN], RERUNS, 2, &choice, r->err));
         out->step.rerun_never = choice == 1;
     }
+    out->place = place_of(node);
     r->step_nodes[id] = node;
     r->read_nodes[id] = values[STEP_READS];
     r->write_nodes[id] = values[STEP_WRITES];
@@ -425,9 +432,15 @@ static enum atp_status read_document(struct reader *r, const struct doc_node *ro
         ATP_TRY(doc_text(values[TOP_ORIGIN], &origin, r->err));
         file->origin = region_copy_text(r->region, origin);
     }
+    file->model_place = place_of(values[TOP_MODEL]);
+    file->device_place = place_of(values[TOP_DEVICE]);
     ATP_TRY(read_device(r, values[TOP_DEVICE]));
     ATP_TRY(read_host(r, values[TOP_HOST]));
     ATP_TRY(read_batch_sizes(r, root, values[TOP_BATCH_SIZE], values[TOP_BATCH_SIZES]));
+    bool is_list = values[TOP_BATCH_SIZES] != NULL;
+    file->tensors_place = place_of(values[TOP_TENSORS]);
+    file->steps_place = place_of(values[TOP_STEPS]);
+    file->batch_place = place_of(values[is_list ? TOP_BATCH_SIZES : TOP_BATCH_SIZE]);
     ATP_TRY(read_series(r, values[TOP_RESIDENT], &BYTES, &file->resident_bytes));
     ATP_TRY(read_tensors(r, values[TOP_TENSORS]));
     ATP_TRY(read_steps(r, values[TOP_STEPS]));

@@ -146,6 +146,37 @@ enum atp_status size_parse_percent(const char *text, uint64_t *out, struct atp_e
     return ATP_OK;
 }
 
+enum atp_status size_parse_memory(const char *text, uint64_t *out, struct atp_error *err)
+{
+    struct size size;
+    ATP_TRY(size_parse(text, &size, err));
+    if (size.is_share || size.amount == 0) {
+        return atp_fail(err, ATP_ERR_INVALID, "\"%s\", expected bytes, one at least: 16GiB", text);
+    }
+    *out = size.amount;
+    return ATP_OK;
+}
+
+enum atp_status size_parse_rate(const char *text, uint64_t *out, struct atp_error *err)
+{
+    char amount[64];
+    size_t length = strlen(text);
+    bool has_unit = length > 2 && strcmp(text + length - 2, "/s") == 0;
+    length -= has_unit ? 2 : 0;
+    struct size size = {0};
+    if (length < sizeof(amount)) {
+        memcpy(amount, text, length);
+        amount[length] = '\0';
+        ATP_TRY(size_parse(amount, &size, err));
+    }
+    if (size.is_share || size.amount == 0) {
+        return atp_fail(err, ATP_ERR_INVALID,
+                        "\"%s\" is no rate, expected bytes per second like 25GB/s or 50e9", text);
+    }
+    *out = size.amount;
+    return ATP_OK;
+}
+
 enum atp_status size_parse_seconds(const char *text, uint32_t *out_ms, struct atp_error *err)
 {
     struct decimal number;

@@ -28,6 +28,14 @@ ATP_MUST_USE enum atp_status size_parse(const char *text, struct size *out, stru
 ATP_MUST_USE enum atp_status size_parse_percent(const char *text, uint64_t *out,
                                                 struct atp_error *err);
 
+/* Bytes per second, at least 1: a size, with or without `/s` behind it. `25GB/s`, `50e9`. */
+ATP_MUST_USE enum atp_status size_parse_rate(const char *text, uint64_t *out,
+                                             struct atp_error *err);
+
+/* A size that is no share, at least 1 byte. */
+ATP_MUST_USE enum atp_status size_parse_memory(const char *text, uint64_t *out,
+                                               struct atp_error *err);
+
 /* Seconds, `10` or `0.5`, to milliseconds: from a millisecond to a million seconds. */
 ATP_MUST_USE enum atp_status size_parse_seconds(const char *text, uint32_t *out_ms,
                                                 struct atp_error *err);

@@ -68,7 +68,7 @@ holds() {
 echo "# usage"
 expect "no arguments are a usage error" 2 "usage: atp-plan"
 expect "--help helps" 0 "usage: atp-plan" --help
-for command in solve check show report compare sweep trace diff emit peak; do
+for command in solve check show report compare sweep trace diff emit peak import merge; do
     expect "$command --help helps" 0 "usage: atp-plan .*$command" $command --help
 done
 expect "help goes to standard output" 0 "" --help
@@ -206,6 +206,18 @@ expect "the budget it was made for" 0 "proved by" check first.yaml --profile "$t
 expect "also as a share" 0 "proved by" check first.yaml --profile "$tiny" --max-gap 10% --budget 75%
 expect "another budget" 1 "first.yaml:[0-9]*:1: error: budget_bytes: the plan is for 33000000, but --budget is 32000000" \
     check first.yaml --profile "$tiny" --max-gap 10% --budget 32MB
+expect "another link is announced, with what check needs" 0 "check it with --d2h 99000000000 --h2d 98000000000" \
+    "$tiny" --budget 33MB --d2h 99GB/s --h2d 98e9 -o fast.yaml
+expect "its plan is true with the same link" 0 "its numbers are true" \
+    check fast.yaml --profile "$tiny" --d2h 99GB/s --h2d 98e9
+expect "and not with the profile's" 1 "made with --d2h or --h2d" check fast.yaml --profile "$tiny"
+expect "so is its timeline" 0 "" trace fast.yaml --profile "$tiny" --d2h 99GB/s --h2d 98e9 -o fast.json
+expect "another than with the profile's" 0 "" trace fast.yaml --profile "$tiny" -o slow.json
+holds "link" test "$(cat fast.json)" != "$(cat slow.json)"
+expect "a report needs the link too" 1 "predicted" report fast.yaml --profile "$tiny" --no-policies -o fast.html
+expect "and is written with it" 0 "" report fast.yaml --profile "$tiny" --no-policies --d2h 99GB/s --h2d 98e9 -o fast.html
+expect "rates of the profile itself are no news" 0 "^[^:]*$\|gap" "$tiny" --budget 33MB --memory 40MB -o same.yaml
+expect "--memory moves the warning" 0 "above the device's memory of 30.00 MB" "$tiny" --budget 33MB --memory 30MB -o same.yaml
 expect "another batch size" 1 "error: batch_size" check first.yaml --profile "$tiny" --batch 2
 sed 's/^resident_bytes: 12e6/resident_bytes: 13e6/' "$tiny" >other.yaml
 expect "other resident bytes" 1 "first.yaml:[0-9]*:1: error: resident_bytes: 12000000.*13000000" \
@@ -342,7 +354,7 @@ keep="$(ls -A out)"
 expect "a profile of layers" 0 "a chain is assumed" $import --input 4MB --update-us 50 -o layers.yaml
 expect "which can be planned" 0 "bound" layers.yaml --budget 100% -o out/plan.yaml
 # shellcheck disable=SC2086
-expect "quietly, on standard output" 0 "^model: \"layers\"$" $import -q
+expect "quietly, on standard output" 0 "^model: layers$" $import -q
 holds "quietly" test ! -s stderr
 sed 's/8e6$/8x6/' layers.csv >bad.csv
 expect "a number that is none has its place" 3 '^bad.csv:3:16: rows\[1\].saved_bytes: ' import --csv bad.csv --batch 8 \
@@ -398,7 +410,7 @@ holds "and every time is above its bound" awk -F, 'NR > 1 && ($3 < $5 || $5 < 23
 expect "a sweep at another batch size" 0 "batch size 2" sweep "$tiny" --points 2 --batch 2
 
 echo "# peak"
-expect "a peak needs a budget" 2 "the profile's device has --budget 40000000" peak "$tiny"
+expect "a peak needs a budget" 2 "the device has --budget 40000000" peak "$tiny"
 expect "which is no share" 2 "a share means other bytes at every batch size" peak "$tiny" --budget 60%
 expect "a peak is of all batch sizes" 2 "peak has no option --batch" peak "$tiny" --budget 60MB --batch 2
 expect "an empty range is refused" 2 '"5..3" is empty' peak "$tiny" --budget 60MB --range 5..3
@@ -419,6 +431,14 @@ holds "in 100 columns" sh -c '! grep -Eq "^.{101}" stdout'
 holds "and a word on how it was scaled" grep -q "warning: one batch size was measured" stderr
 expect "the best plan is written" 0 "" peak "$tiny" --budget 60MB -q -o out/plan.yaml
 holds "and is right" "$planner" check out/plan.yaml --profile "$tiny" --batch 2
+expect "a peak with another link needs it for the check" 0 "check it with --d2h 99000000000 --h2d 98000000000" \
+    peak "$tiny" --budget 60MB --d2h 99GB/s --h2d 98e9 -o fast.yaml
+expect "which then holds" 0 "its numbers are true" check fast.yaml --profile "$tiny" --d2h 99GB/s --h2d 98e9
+expect "copies limit the largest batch" 0 "^plan,3,.*,H2D,.*,333.7041," peak "$tiny" --budget 60MB --csv -q
+expect "which a faster link trains faster" 0 "^plan,3,.*,413.5856," \
+    peak "$tiny" --budget 60MB --csv -q --d2h 99GB/s --h2d 99GB/s
+expect "a smaller card is below the budget" 0 "above the device's memory of 30.00 MB" \
+    peak "$tiny" --budget 60MB --memory 30MB --range 1..1
 expect "as CSV" 0 "^policy,batch_size,role,limit," peak "$tiny" --budget 60MB --csv
 cp stdout first
 # shellcheck disable=SC2016 # fields of awk
@@ -430,6 +450,30 @@ holds "to the byte" cmp -s stdout first
 expect "update steps count once for a global batch" 0 "6 samples between two updates" \
     peak "$tiny" --budget 60MB --global-batch 6
 holds "so that the smallest batch is as good" grep -q "^ *1 .* 437.00 .* 437.00 " stdout
+
+echo "# merge"
+sed 's/^batch_size: 1$/batch_size: 2/; s/time_us: 80/time_us: 90/' "$tiny" >two.yaml
+expect "two batch sizes become one profile" 0 "" merge two.yaml "$tiny" -o both.yaml -q
+holds "with both, ascending" grep -q "^batch_sizes: \[1, 2\]$" both.yaml
+expect "which plans as the first does" 0 "" both.yaml --batch 1 --budget 75% -q -o merged.plan.yaml
+holds "byte for byte" cmp first.yaml merged.plan.yaml
+expect "merge says what is fixed and what grows" 0 "^  iteration .* a sample$" merge "$tiny" two.yaml -o both.yaml
+holds "and what a step costs at least" grep -q "^  a step .* fixed" stderr
+holds "on standard error alone" test ! -s stdout
+expect "a merged profile has a peak" 0 "^peak " peak both.yaml --budget 60MB --range 1..2 -q
+sed 's/^batch_size: 2$/batch_size: 3/; s/d2h_bytes_per_second: [0-9e.]*/d2h_bytes_per_second: 5e9/; s/time_us: 100/time_us: 0/' \
+    two.yaml >three.yaml
+expect "links that differ are warned about" 0 "merged: warning: the links differ" merge "$tiny" two.yaml three.yaml
+holds "and steps without time" grep -q "merged: warning: 2 of 9 steps take no time" stderr
+holds "and steps off the line" grep -q "merged: warning: 2 steps, up to .* are not on a line .* off by 100.00 % at 3" stderr
+holds "the lowest rate is taken" grep -q "d2h_bytes_per_second: 5000000000" stdout
+expect "a merged profile does not replace its parts" 2 "would replace two.yaml" merge "$tiny" two.yaml -o two.yaml
+expect "merge needs two profiles" 2 "merge needs two profiles or more" merge "$tiny"
+expect "a batch size twice is refused" 3 "batch_size: 1 is in" merge "$tiny" "$tiny" -o none.yaml
+sed 's/name: gelu/name: relu/' two.yaml >other.yaml
+expect "the first difference has a place" 3 "^other.yaml:[0-9]*:[0-9]*: steps\[1\].name: this is \"relu\", expected \"gelu\"" \
+    merge "$tiny" other.yaml -o none.yaml
+holds "and nothing is written" test ! -e none.yaml
 
 echo "$passed passed, $failed failed"
 test $failed -eq 0

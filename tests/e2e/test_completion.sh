@@ -53,7 +53,7 @@ proposes "also behind =" "profile.yaml" trace plan.yaml --profile = pr
 proposes "also for -o" "plan.yaml" emit --c -o pl
 proposes "nothing for a number" "" sweep profile.yaml --points ''
 for command in $commands; do
-    options=$("$planner" "$command" --help | grep -oE '^  --[a-z-]+' | tr -d ' ' | sort | tr '\n' ' ')
+    options=$("$planner" "$command" --help | grep -oE '^  --[a-z0-9-]+' | tr -d ' ' | sort | tr '\n' ' ')
     proposes "every option of $command" "${options% }" "$command" --
 done
 

@@ -89,7 +89,8 @@ START_TEST(makes_what_the_reader_of_profiles_takes)
         import(HEADER "\"odd \"\"\\ \xc3\xa9: [x]\",1,2,100,3\nno,1,2,3,4\n", &numbers), ATP_OK);
     FILE *out = open_memstream(&text, &size);
     ck_assert_ptr_nonnull(out);
-    ck_assert_msg(profile_emit(&profile, region, out, &err) == ATP_OK, "%s", err.text);
+    ck_assert_msg(profile_emit(profile_file_of(&profile, region), out, &err) == ATP_OK, "%s",
+                  err.text);
     (void)fclose(out);
     ck_assert_int_eq(profile_parse(text, size, region, &file, &err), ATP_OK);
     ck_assert_int_eq(profile_at_batch(file, 0, region, &again, &err), ATP_OK);
@@ -97,6 +98,7 @@ START_TEST(makes_what_the_reader_of_profiles_takes)
     ck_assert_str_eq(again.origin, profile.origin);
     ck_assert_uint_eq(again.model.batch_size, 4);
     ck_assert_uint_eq(again.resident_bytes, 7);
+    ck_assert_uint_eq(again.pinned_bytes, UINT64_MAX);
     ck_assert_uint_eq(again.clock.h2d_bytes_per_second, 20);
     for (uint32_t s = 0; s < again.model.step_count; s++) {
         ck_assert_int_eq(again.clock.step_ns[s], profile.clock.step_ns[s]);
@@ -139,7 +141,8 @@ START_TEST(lets_no_profile_out_that_its_reader_refuses)
     struct import_numbers none = numbers;
     none.batch_size = 0;
     ck_assert_int_eq(import(HEADER "a,1,2,3,4\n", &none), ATP_OK);
-    ck_assert_int_eq(profile_emit(&profile, region, stdout, &err), ATP_ERR_INVALID);
+    ck_assert_int_eq(profile_emit(profile_file_of(&profile, region), stdout, &err),
+                     ATP_ERR_INVALID);
     ck_assert_msg(strstr(err.text, "batch_size") != NULL, "%s", err.text);
 }
 END_TEST

@@ -63,6 +63,10 @@ START_TEST(reads_every_flag_of_every_command)
     ck_assert_uint_eq(o.alignment_bytes, 512);
     ck_assert_str_eq(o.output, "plan");
     ck_assert(o.quiet);
+    o = parse_good("p --budget 1GB --d2h 25GB/s --h2d 50e9 --memory 16GiB");
+    ck_assert_uint_eq(o.d2h_bytes_per_second, 25000000000);
+    ck_assert_uint_eq(o.h2d_bytes_per_second, 50000000000);
+    ck_assert_uint_eq(o.memory_bytes, 17179869184);
     o = parse_good("check plan --profile p --batch 4 --max-gap 1%");
     ck_assert_int_eq(o.command, COMMAND_CHECK);
     ck_assert_str_eq(o.profile, "p");
@@ -99,7 +103,17 @@ START_TEST(reads_every_flag_of_every_command)
     ck_assert_uint_eq(o.points, 4);
     ck_assert_uint_eq(o.plans, 8);
     ck_assert_uint_eq(o.multiple, 1);
+    o = parse_good("peak p --budget 8GB --d2h 25GB/s --h2d 50e9 --memory 16GiB");
+    ck_assert_uint_eq(o.d2h_bytes_per_second, 25000000000);
+    ck_assert_uint_eq(o.memory_bytes, 17179869184);
     ck_assert_str_eq(parse_good("p --budget 1 --report r.json").report, "r.json");
+    o = parse_good("merge a b c -o all -q");
+    ck_assert_int_eq(o.command, COMMAND_MERGE);
+    ck_assert_uint_eq(o.input_count, 3);
+    ck_assert_str_eq(o.input, "a");
+    ck_assert_str_eq(o.inputs[2], "c");
+    ck_assert_str_eq(o.output, "all");
+    ck_assert(o.quiet);
 }
 END_TEST
 
@@ -201,9 +215,15 @@ START_TEST(refuses_with_words_that_help)
         {"show p -v", "show has no option -v"},
         {"chck p --profile x", "there is no command chck, did you mean check?"},
         {"solve p q", "\"q\" is one file too many"},
+        {"merge", "merge needs a profile"},
+        {"merge p", "merge needs two profiles or more"},
+        {"merge p q --budget 1", "merge has no option --budget"},
         {"solve --budget 1", "solve needs a profile"},
         {"check --profile p", "check needs a plan"},
         {"check p --max-gap 1", "--max-gap needs --profile"},
+        {"check p --d2h 1", "--d2h needs --profile"},
+        {"p --budget 1GB --d2h 5%", "--d2h: \"5%\" is no rate"},
+        {"p --budget 1GB --memory 5%", "--memory: \"5%\", expected bytes"},
         {"check p --batch 1", "--batch needs --profile"},
         {"p --budget 1 -q -v", "exclude each other"},
     };

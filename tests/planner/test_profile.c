@@ -387,6 +387,41 @@ START_TEST(says_which_file_cannot_be_read)
 }
 END_TEST
 
+START_TEST(another_device_takes_the_place_of_the_files_own)
+{
+    static const struct profile_device none = {0}, same = {.memory_bytes = 16000000000},
+                                       other = {.d2h_bytes_per_second = 1,
+                                                .h2d_bytes_per_second = 11000000000};
+    bool differs = true;
+    parse(ONE "tensors: []\nsteps:\n  - {name: f, phase: forward, time_us: 1, reads: [], writes: "
+              "[]}\n");
+    const struct profile_file *own = file;
+    file = profile_with_device(own, &none, region, &differs);
+    ck_assert(!differs);
+    ck_assert_uint_eq(at(4).device_memory_bytes, 16000000000);
+    file = profile_with_device(own, &same, region, &differs);
+    ck_assert(!differs);
+    file = profile_with_device(own, &other, region, &differs);
+    ck_assert(differs);
+    ck_assert_uint_eq(at(8).clock.d2h_bytes_per_second, 1);
+    ck_assert_uint_eq(at(8).clock.h2d_bytes_per_second, 11000000000);
+    file = own;
+    ck_assert_uint_eq(at(4).clock.d2h_bytes_per_second, 12000000000);
+}
+END_TEST
+
+START_TEST(counts_steps_whose_line_falls_to_zero_time)
+{
+    parse(HEAD "batch_sizes: [2, 4]\nresident_bytes: 0\ntensors: []\nsteps:\n"
+               "  - {name: falls, phase: forward, time_us: [10, 30], reads: [], writes: []}\n"
+               "  - {name: zero, phase: forward, time_us: [0, 1], reads: [], writes: []}\n");
+    ck_assert_uint_eq(at(2).clamped_count, 0);
+    ck_assert_uint_eq(at(2).zero_time_count, 1);
+    ck_assert_uint_eq(at(1).clamped_count, 1);
+    ck_assert_uint_eq(at(1).zero_time_count, 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("profile");
@@ -395,6 +430,8 @@ int main(void)
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, reads_what_the_file_says);
     tcase_add_test(cases, takes_duplex_rates_and_defaults);
+    tcase_add_test(cases, another_device_takes_the_place_of_the_files_own);
+    tcase_add_test(cases, counts_steps_whose_line_falls_to_zero_time);
     tcase_add_test(cases, scales_a_single_batch_size_in_proportion);
     tcase_add_test(cases, interpolates_between_measured_batch_sizes);
     tcase_add_test(cases, extends_the_last_slope_and_stops_at_zero);

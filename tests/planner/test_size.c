@@ -47,6 +47,45 @@ START_TEST(reads_bytes_and_their_units)
 }
 END_TEST
 
+START_TEST(reads_rates_with_and_without_their_unit)
+{
+    static const struct {
+        const char *text;
+        uint64_t rate; /* 0: refused */
+    } cases[] = {
+        {"50e9", 50000000000},
+        {"25GB/s", 25000000000},
+        {"1", 1},
+        {"1KiB/s", 1024},
+        {"0", 0},
+        {"50%", 0},
+        {"/s", 0},
+        {"25GB/", 0},
+        {"25GB/s/s", 0},
+        {"-1", 0},
+        {"", 0},
+        {"25Gb/h", 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint64_t rate = 0;
+        struct atp_error err;
+        enum atp_status status = size_parse_rate(cases[i].text, &rate, &err);
+        ck_assert_msg((status == ATP_OK) == (cases[i].rate != 0), "%s", cases[i].text);
+        ck_assert_uint_eq(rate, cases[i].rate);
+    }
+}
+END_TEST
+
+START_TEST(refuses_a_memory_that_is_nothing_or_a_share)
+{
+    uint64_t bytes;
+    struct atp_error err;
+    ck_assert(size_parse_memory("16GiB", &bytes, &err) == ATP_OK && bytes == UINT64_C(17179869184));
+    ck_assert(size_parse_memory("0", &bytes, &err) == ATP_ERR_INVALID);
+    ck_assert(size_parse_memory("60%", &bytes, &err) == ATP_ERR_INVALID);
+}
+END_TEST
+
 START_TEST(reads_shares)
 {
     static const struct {
@@ -167,6 +206,8 @@ int main(void)
 {
     const TTest *const tests[] = {
         reads_bytes_and_their_units,
+        reads_rates_with_and_without_their_unit,
+        refuses_a_memory_that_is_nothing_or_a_share,
         reads_shares,
         refuses_what_is_no_size_and_says_why,
         reads_percentages_with_or_without_the_sign,
