@@ -6,6 +6,7 @@
 
 #include "fail.h"
 #include "json.h"
+#include "modeline.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -42,6 +43,7 @@ static void put_step(const struct profile *profile, uint32_t index, FILE *out)
 static void put_profile(const struct profile *profile, FILE *out)
 {
     const struct atp_model *model = &profile->model;
+    (void)fputs(atp_profile_modeline, out);
     (void)fputs("atp_profile: 1\nmodel: ", out);
     json_text(out, model->name);
     if (profile->origin != NULL) {
