@@ -2,31 +2,32 @@
 #include "usage.h"
 
 static const char *const TEXTS[] = {
-    [COMMAND_NONE] = "usage: atp-plan [solve] PROFILE --budget SIZE [-o PLAN] [OPTION...]\n"
-                     "       atp-plan check PLAN [--profile PROFILE] [OPTION...]\n"
-                     "       atp-plan show PLAN [OPTION...]\n"
-                     "       atp-plan compare PROFILE --budget SIZE [OPTION...]\n"
-                     "       atp-plan sweep PROFILE [OPTION...]\n"
-                     "       atp-plan trace PLAN --profile PROFILE [-o FILE]\n"
-                     "       atp-plan diff PLAN PLAN [OPTION...]\n"
-                     "       atp-plan emit --c PLAN [-o FILE] [--name SYMBOL]\n"
-                     "       atp-plan peak PROFILE --budget SIZE [OPTION...]\n"
-                     "       atp-plan report PLAN --profile PROFILE [-o PAGE] [OPTION...]\n"
-                     "       atp-plan import --csv FILE [-o PROFILE] [OPTION...]\n\n"
-                     "Plans which activations of a training iteration to keep, recompute or "
-                     "swap.\n\n"
-                     "  solve   write a plan for a profile and a budget\n"
-                     "  check   prove a plan, compare it with a profile\n"
-                     "  show    print a summary of a plan and pictures of its memory\n"
-                     "  compare a plan with simple policies at the same budget\n"
-                     "  sweep   print what each budget costs, down to the least one\n"
-                     "  trace   write the plan's timeline for Perfetto and chrome://tracing\n"
-                     "  diff    print what changed between two plans, and what it costs\n"
-                     "  emit    write the plan as C source, to be compiled in\n"
-                     "  peak    find the batch size with most throughput within a budget\n"
-                     "  report  write a plan as a page for the browser\n"
-                     "  import  make a profile of layers that were measured by hand\n\n"
-                     "atp-plan COMMAND --help says more about one.\n",
+    [COMMAND_NONE] =
+        "usage: atp-plan [solve] PROFILE --budget SIZE [-o PLAN] [OPTION...]\n"
+        "       atp-plan check PLAN [--profile PROFILE] [OPTION...]\n"
+        "       atp-plan show PLAN [OPTION...]\n"
+        "       atp-plan compare PROFILE --budget SIZE [OPTION...]\n"
+        "       atp-plan sweep PROFILE [OPTION...]\n"
+        "       atp-plan trace PLAN --profile PROFILE [-o FILE]\n"
+        "       atp-plan diff PLAN PLAN [OPTION...]\n"
+        "       atp-plan emit --c PLAN [-o FILE] [--name SYMBOL]\n"
+        "       atp-plan peak PROFILE --budget SIZE [OPTION...]\n"
+        "       atp-plan report PLAN --profile PROFILE [-o PAGE] [OPTION...]\n"
+        "       atp-plan import (--csv | --pytorch) FILE [-o PROFILE] [OPTION...]\n\n"
+        "Plans which activations of a training iteration to keep, recompute or "
+        "swap.\n\n"
+        "  solve   write a plan for a profile and a budget\n"
+        "  check   prove a plan, compare it with a profile\n"
+        "  show    print a summary of a plan and pictures of its memory\n"
+        "  compare a plan with simple policies at the same budget\n"
+        "  sweep   print what each budget costs, down to the least one\n"
+        "  trace   write the plan's timeline for Perfetto and chrome://tracing\n"
+        "  diff    print what changed between two plans, and what it costs\n"
+        "  emit    write the plan as C source, to be compiled in\n"
+        "  peak    find the batch size with most throughput within a budget\n"
+        "  report  write a plan as a page for the browser\n"
+        "  import  make a profile of layers measured by hand, or of a PyTorch trace\n\n"
+        "atp-plan COMMAND --help says more about one.\n",
     [COMMAND_SOLVE] = "usage: atp-plan [solve] PROFILE --budget SIZE [-o PLAN] [OPTION...]\n\n"
                       "Writes the plan with which the iteration of the profile fits the budget "
                       "and takes\nas little time as can be found.\n",
@@ -61,10 +62,13 @@ static const char *const TEXTS[] = {
         "Writes one HTML page with the plan's numbers, its memory, engines and arena as\n"
         "pictures, and what it does with each tensor. It needs no network and no other "
         "file.\n",
-    [COMMAND_IMPORT] = "usage: atp-plan import --csv FILE --batch NUMBER --device-memory SIZE\n"
-                       "           --copy-rate SIZE --resident SIZE [-o PROFILE] [OPTION...]\n\n"
-                       "Writes a profile for a chain of layers, one a line below this one:\n"
-                       "name,forward_us,backward_us,output_bytes,saved_bytes\n",
+    [COMMAND_IMPORT] =
+        "usage: atp-plan import (--csv | --pytorch) FILE --batch NUMBER --device-memory SIZE\n"
+        "           --copy-rate SIZE --resident SIZE [-o PROFILE] [OPTION...]\n\n"
+        "Writes a profile for a chain of layers, one a line below this one:\n"
+        "name,forward_us,backward_us,output_bytes,saved_bytes\n"
+        "or for an iteration in a trace of torch.profiler, which must have been recorded with\n"
+        "record_shapes and profile_memory.\n",
 };
 
 const char *usage_text(enum command command)
