@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Traces of large models are large. */
+#define TRACE_BYTES_MAX ((size_t)1 << 30)
+
 /* The whole file; one byte more than the readers take shows that it is too long. */
 static enum atp_status read_text(const char *path, size_t most, struct region *region,
                                  const char **out_text, size_t *out_size, struct atp_error *err)
@@ -92,8 +95,12 @@ enum exit_code command_import(const struct options *options, struct region *regi
         return EXIT_CODE_USAGE;
     }
     const char *name = name_of_path(options->input, region);
-    if (read_text(options->input, DOC_BYTES_MAX, region, &text, &size, &err) != ATP_OK ||
-        import_csv(text, size, name, &options->import, region, &profile, &err) != ATP_OK ||
+    size_t most = options->pytorch ? TRACE_BYTES_MAX : DOC_BYTES_MAX;
+    enum atp_status (*make)(const char *, size_t, const char *, const struct import_numbers *,
+                            struct region *, struct profile *, struct atp_error *) =
+        options->pytorch ? import_pytorch : import_csv;
+    if (read_text(options->input, most, region, &text, &size, &err) != ATP_OK ||
+        make(text, size, name, &options->import, region, &profile, &err) != ATP_OK ||
         profile_emit_to(profile_file_of(&profile, region), options->output, &err) != ATP_OK) {
         return command_fail(options->input, &err);
     }

@@ -210,6 +210,18 @@ static void put_plan(FILE *out, const struct atp_plan *plan, const char *symbol)
                   plan->instruction_count, symbol);
 }
 
+bool emit_c_is_symbol(const char *text)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+    static const char digits[] = "0123456789";
+    size_t length = strlen(text);
+    bool is_good = length > 0 && length <= 48 && strchr(letters, text[0]) != NULL;
+    for (size_t i = 1; i < length && is_good; i++) {
+        is_good = strchr(letters, text[i]) != NULL || strchr(digits, text[i]) != NULL;
+    }
+    return is_good;
+}
+
 enum atp_status emit_c(const struct atp_plan *plan, const char *symbol, FILE *out,
                        struct atp_error *err)
 {

@@ -64,6 +64,7 @@ const struct flag_info FLAGS[FLAG_COUNT] = {
                      "budgets to plan for (default: 10), or batch sizes (default: 4)"},
     [FLAG_PROFILE] = {"--profile", "", "PROFILE", CHECK | TRACE | REPORT,
                       "the profile that the plan must be for"},
+    [FLAG_PYTORCH] = {"--pytorch", "", NULL, IMPORT, "a trace of torch.profiler, in JSON"},
     [FLAG_QUIET] = {"-q", "--quiet", NULL, SOLVERS | CHECK | IMPORT | MERGE,
                     "say nothing but errors"},
     [FLAG_RANGE] = {"--range", "", "LO..HI", PEAK,

@@ -38,6 +38,7 @@ enum flag {
     FLAG_PLANS,
     FLAG_POINTS,
     FLAG_PROFILE,
+    FLAG_PYTORCH,
     FLAG_QUIET,
     FLAG_RANGE,
     FLAG_REPORT,

@@ -28,4 +28,12 @@ ATP_MUST_USE enum atp_status import_csv(const char *text, size_t size, const cha
                                         const struct import_numbers *numbers, struct region *region,
                                         struct profile *out_profile, struct atp_error *err);
 
+/* One iteration in a trace of torch.profiler (export_chrome_trace), recorded with record_shapes and
+ * profile_memory. `input_bytes` and `update_us` are not looked at. `text` must outlive the profile.
+ * Errors carry the place of the event. */
+ATP_MUST_USE enum atp_status import_pytorch(const char *text, size_t size, const char *model_name,
+                                            const struct import_numbers *numbers,
+                                            struct region *region, struct profile *out_profile,
+                                            struct atp_error *err);
+
 #endif

@@ -4,6 +4,7 @@
  */
 #include "options.h"
 
+#include "emit_c.h"
 #include "fail.h"
 #include "flag.h"
 #include "usage.h"
@@ -126,17 +127,9 @@ static enum atp_status set_number(enum flag flag, const char *value, struct opti
     return ATP_OK;
 }
 
-/* What C and C++ take for an identifier with external linkage, whatever the compiler. */
 static enum atp_status set_name(const char *value, struct options *out, struct atp_error *err)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
-    static const char digits[] = "0123456789";
-    bool is_good = value[0] != '\0' && strchr(letters, value[0]) != NULL;
-    size_t length = strlen(value);
-    for (size_t i = 1; i < length && is_good; i++) {
-        is_good = strchr(letters, value[i]) != NULL || strchr(digits, value[i]) != NULL;
-    }
-    if (!is_good || length > 48) {
+    if (!emit_c_is_symbol(value)) {
         return atp_fail(err, ATP_ERR_INVALID,
                         "\"%s\", expected a C identifier of at most 48 characters", value);
     }
@@ -169,6 +162,23 @@ static enum atp_status set_device(enum flag flag, const char *value, struct opti
     }
     uint64_t *rate = flag == FLAG_D2H ? &out->d2h_bytes_per_second : &out->h2d_bytes_per_second;
     return size_parse_rate(value, rate, err);
+}
+
+static enum atp_status set_switch(enum flag flag, struct options *out)
+{
+    bool *const switches[FLAG_COUNT] = {[FLAG_C] = &out->c,
+                                        [FLAG_CSV] = &out->csv,
+                                        [FLAG_PYTORCH] = &out->pytorch,
+                                        [FLAG_FORCE] = &out->force,
+                                        [FLAG_JSON] = &out->json,
+                                        [FLAG_HELP] = &out->help,
+                                        [FLAG_VERSION] = &out->version,
+                                        [FLAG_NO_COLOR] = &out->no_color,
+                                        [FLAG_NO_POLICIES] = &out->no_policies,
+                                        [FLAG_QUIET] = &out->quiet,
+                                        [FLAG_VERBOSE] = &out->verbose};
+    *switches[flag] = true;
+    return ATP_OK;
 }
 
 static enum atp_status set_flag(enum flag flag, const char *value, struct options *out,
@@ -219,35 +229,17 @@ static enum atp_status set_flag(enum flag flag, const char *value, struct option
         out->report = value;
         return ATP_OK;
     case FLAG_C:
-        out->c = true;
-        return ATP_OK;
     case FLAG_CSV:
-        out->csv = true;
-        return ATP_OK;
+    case FLAG_PYTORCH:
     case FLAG_FORCE:
-        out->force = true;
-        return ATP_OK;
     case FLAG_JSON:
-        out->json = true;
-        return ATP_OK;
     case FLAG_HELP:
-        out->help = true;
-        return ATP_OK;
     case FLAG_VERSION:
-        out->version = true;
-        return ATP_OK;
     case FLAG_NO_COLOR:
-        out->no_color = true;
-        return ATP_OK;
     case FLAG_NO_POLICIES:
-        out->no_policies = true;
-        return ATP_OK;
     case FLAG_QUIET:
-        out->quiet = true;
-        return ATP_OK;
     case FLAG_VERBOSE:
-        out->verbose = true;
-        return ATP_OK;
+        return set_switch(flag, out);
     case FLAG_COUNT:
         break;
     }
@@ -309,13 +301,19 @@ static enum atp_status read_word(const char *word, bool is_first, struct options
 static enum atp_status check_import(const struct cursor *cursor, struct options *out,
                                     struct atp_error *err)
 {
-    static const enum flag needed[] = {FLAG_CSV, FLAG_BATCH, FLAG_DEVICE_MEMORY, FLAG_COPY_RATE,
+    static const enum flag needed[] = {FLAG_BATCH, FLAG_DEVICE_MEMORY, FLAG_COPY_RATE,
                                        FLAG_RESIDENT};
+    const uint64_t of_layers = UINT64_C(1) << FLAG_INPUT | UINT64_C(1) << FLAG_UPDATE;
+    if (out->csv == out->pytorch) {
+        return atp_fail(err, ATP_ERR_INVALID, "import needs one of --csv and --pytorch");
+    }
+    if (out->pytorch && (cursor->given & of_layers) != 0) {
+        return atp_fail(err, ATP_ERR_INVALID, "--input and --update-us are for --csv");
+    }
     for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
         if ((cursor->given & (UINT64_C(1) << needed[i])) == 0) {
-            return atp_fail(err, ATP_ERR_INVALID, "import needs %s%s%s", FLAGS[needed[i]].name,
-                            FLAGS[needed[i]].value != NULL ? " " : "",
-                            FLAGS[needed[i]].value != NULL ? FLAGS[needed[i]].value : "");
+            return atp_fail(err, ATP_ERR_INVALID, "import needs %s %s", FLAGS[needed[i]].name,
+                            FLAGS[needed[i]].value);
         }
     }
     if (out->import.device_memory_bytes == 0 || out->import.d2h_bytes_per_second == 0) {

@@ -56,7 +56,7 @@ struct options {
     uint32_t width;           /* 0: not given */
     bool no_color;
     const char *report; /* NULL: not given */
-    bool csv, json, force, c, no_policies;
+    bool csv, pytorch, json, force, c, no_policies;
     struct import_numbers import;
     const char *name;                 /* "plan": not given */
     uint32_t points;                  /* 10: not given */

@@ -5,6 +5,7 @@
 #include "profile_emit.h"
 
 #include "fail.h"
+#include "modeline.h"
 #include "out_file.h"
 #include "profile_file.h"
 #include "yaml_text.h"
@@ -77,6 +78,7 @@ static void put_device(const struct emitter *e)
 static void put_head(const struct emitter *e)
 {
     const struct profile_file *file = e->file;
+    (void)fputs(atp_profile_modeline, e->out);
     (void)fputs("atp_profile: 1\nmodel: ", e->out);
     yaml_text(e->out, file->model_name);
     if (file->origin != NULL) {

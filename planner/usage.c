@@ -12,7 +12,7 @@ static const char *const TEXTS[] = {
                      "       atp-plan emit --c PLAN [-o FILE] [--name SYMBOL]\n"
                      "       atp-plan peak PROFILE --budget SIZE [OPTION...]\n"
                      "       atp-plan report PLAN --profile PROFILE [-o PAGE] [OPTION...]\n"
-                     "       atp-plan import --csv FILE [-o PROFILE] [OPTION...]\n"
+                     "       atp-plan import (--csv | --pytorch) FILE [-o PROFILE] [OPTION...]\n"
                      "       atp-plan merge PROFILE PROFILE... [-o PROFILE]\n\n"
                      "Plans which activations of a training iteration to keep, recompute or "
                      "swap.\n\n"
@@ -26,7 +26,7 @@ static const char *const TEXTS[] = {
                      "  emit    write the plan as C source, to be compiled in\n"
                      "  peak    find the batch size with most throughput within a budget\n"
                      "  report  write a plan as a page for the browser\n"
-                     "  import  make a profile of layers that were measured by hand\n"
+                     "  import  make a profile of layers measured by hand, or of a PyTorch trace\n"
                      "  merge   make one profile of recordings at several batch sizes\n\n"
                      "atp-plan COMMAND --help says more about one.\n",
     [COMMAND_SOLVE] = "usage: atp-plan [solve] PROFILE --budget SIZE [-o PLAN] [OPTION...]\n\n"
@@ -63,10 +63,13 @@ static const char *const TEXTS[] = {
         "Writes one HTML page with the plan's numbers, its memory, engines and arena as\n"
         "pictures, and what it does with each tensor. It needs no network and no other "
         "file.\n",
-    [COMMAND_IMPORT] = "usage: atp-plan import --csv FILE --batch NUMBER --device-memory SIZE\n"
-                       "           --copy-rate SIZE --resident SIZE [-o PROFILE] [OPTION...]\n\n"
-                       "Writes a profile for a chain of layers, one a line below this one:\n"
-                       "name,forward_us,backward_us,output_bytes,saved_bytes\n",
+    [COMMAND_IMPORT] =
+        "usage: atp-plan import (--csv | --pytorch) FILE --batch NUMBER --device-memory SIZE\n"
+        "           --copy-rate SIZE --resident SIZE [-o PROFILE] [OPTION...]\n\n"
+        "Writes a profile for a chain of layers, one a line below this one:\n"
+        "name,forward_us,backward_us,output_bytes,saved_bytes\n"
+        "or for an iteration in a trace of torch.profiler, which must have been recorded with\n"
+        "record_shapes and profile_memory.\n",
     [COMMAND_MERGE] = "usage: atp-plan merge PROFILE PROFILE... [-o PROFILE]\n\n"
                       "Makes one profile of recordings of one model at several batch sizes, and "
                       "says what\nof its time and memory is fixed and what grows with the batch.\n",

@@ -405,6 +405,8 @@ def write(options, out):
     batch = f"batch_size: {options.batch[0]}" if len(profiles) == 1 else \
         f"batch_sizes: [{', '.join(str(b) for b in options.batch)}]"
     name = f"chain-{options.layers}" if options.model == "chain" else options.model
+    if options.schema:
+        out.write(f"# yaml-language-server: $schema={options.schema}\n")
     out.write(f"""\
 # SPDX-License-Identifier: Apache-2.0
 atp_profile: 1
@@ -447,6 +449,8 @@ def main():
     parser.add_argument("--image", type=whole, help="pixels per side (resnet: 224, unet: 512)")
     parser.add_argument("--layers", type=whole, default=100, help="depth (chain)")
     parser.add_argument("--width", type=whole, default=1024, help="features (chain)")
+    parser.add_argument("--schema", metavar="PLACE", default="../schemas/profile.v1.schema.json",
+                        help="where an editor of the profile finds the schema (default: %(default)s; '': say nothing)")
     options = parser.parse_args()
     if options.image and options.image % 32 != 0:
         parser.error("--image must be a multiple of 32")

@@ -8,6 +8,7 @@
 
 #include "fail.h"
 #include "link_probe.h"
+#include "modeline.h"
 #include "replay_state.h"
 #include "whole_file.h"
 
@@ -114,6 +115,7 @@ static void write_all(FILE *file, const struct atp_replay *r, const struct atp_p
                       const struct link_rates *rates)
 {
     const struct atp_model *model = &r->plan->model;
+    (void)fputs(atp_profile_modeline, file);
     if (facts->note != NULL) {
         write_comment(file, facts->note);
     }

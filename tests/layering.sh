@@ -40,6 +40,7 @@ all_includes=$(printf '%s\n' "$c_files" | includes)
 planner_headers=$(printf '%s\n' "$c_files" | sed -n 's,^planner/\(.*\)\.h$,\1[.]h,p' | paste -s -d '|' -)
 
 forbid 'only planner/solver_glpk.c knows GLPK' '.*' 'glpk[.]h' 'planner/solver_glpk[.]c'
+forbid 'only planner/pytorch_trace.c knows Jansson' '.*' 'jansson[.]h' 'planner/pytorch_trace[.]c'
 forbid 'only runtime/yaml_reader.c knows libyaml' '.*' 'yaml[.]h' 'runtime/yaml_reader[.]c'
 forbid 'only files named after CUDA load or know its driver' '.*' 'dlfcn[.]h|cuda[a-z_]*[.]h' \
     '(runtime|tests|examples)/.*cuda[a-z_]*[.][ch]'

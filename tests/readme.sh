@@ -1,29 +1,34 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# What the READMEs say is true: their commands run, their profile is the shipped one, their C compiles, the paths that
+# What the READMEs and the pages of planner/ say is true: their commands run, their profile is the shipped one, their C compiles, the paths that
 # they name exist, and the blocks below marks are what commands print:
 #
 #   <!-- output: COMMAND -->   exactly this
 #   <!-- sample: COMMAND -->   this, but for numbers and their units, such as times
 #   <!-- sample -->            the same, of the commands in the block of sh above
+#   <!-- from: FILE -->        what follows, in C, stands in this file
+#   <!-- holds: COMMAND -->    this succeeds
 #
 # Builds in `build`.
 #
-#   sh tests/readme.sh          checks
-#   sh tests/readme.sh --fill   writes these blocks anew
+#   sh tests/readme.sh [FILE...]          checks
+#   sh tests/readme.sh --fill [FILE...]   writes these blocks anew
 set -eu
 
 cd "$(dirname "$0")/.."
 fill=false
 case ${1:-} in
---fill) fill=true ;;
-'') ;;
-*)
-    echo "usage: sh tests/readme.sh [--fill]" >&2
+--fill)
+    fill=true
+    shift
+    ;;
+-*)
+    echo "usage: sh tests/readme.sh [--fill] [FILE...]" >&2
     exit 2
     ;;
 esac
+if [ $# -eq 0 ]; then set -- README.md examples/README.md examples/gpt/README.md planner/*.md schemas/README.md; fi
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -82,6 +87,28 @@ check_readme() {
         fi ;;
         esac
     done <"$scratch/paths"
+
+    # Excerpts, each in a file of its own.
+    rm -f "$scratch"/excerpt.*
+    awk -v prefix="$scratch/excerpt." '
+        /^<!-- from: .* -->$/ { file = $3; next }
+        file != "" && $0 == "```c" { name = prefix (++n); print file >(name ".file"); inside = 1; next }
+        /^```/ { inside = 0; file = "" }
+        inside { print >name }' "$readme"
+    for excerpt in "$scratch"/excerpt.*.file; do
+        [ -e "$excerpt" ] || continue
+        file=$(cat "$excerpt")
+        if ! awk 'BEGIN { RS = "\001" } NR == FNR { part = $0; next } { exit !index($0, part) }' "${excerpt%.file}" \
+            "$file"; then
+            cat "${excerpt%.file}"
+            complain "this does not stand in $file"
+        fi
+    done
+
+    sed -n 's/^<!-- holds: \(.*\) -->$/\1/p' "$readme" >"$scratch/holds"
+    while IFS= read -r command; do
+        run "$command" "$scratch/log"
+    done <"$scratch/holds"
 
     # The output of the mark in line N goes to $scratch/output.N.
     awk '$0 == "```sh" { n++ } /^<!-- sample -->$/ { print NR, "block " n }
@@ -149,6 +176,6 @@ if ! ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -Iruntime
     complain "its C does not compile"
 fi
 
-for readme in README.md examples/README.md examples/gpt/README.md; do
+for readme; do
     check_readme "$readme"
 done

@@ -298,6 +298,16 @@ def describe(device):
     return "cpu", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def modeline():
+    """The first line of the file, which tells an editor where the schema is; nothing where there is none."""
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "schemas")
+    for folder in (beside, "/usr/local/share/atp", "/usr/share/atp"):
+        schema = os.path.join(os.path.normpath(folder), "profile.v1.schema.json")
+        if os.path.exists(schema):
+            return [f"# yaml-language-server: $schema={schema}"]
+    return []
+
+
 def write(path, text):
     temporary = f"{path}.tmp"
     with open(temporary, "w", encoding="utf-8") as out:
@@ -316,7 +326,7 @@ def record(module, loss, optimizer=None, *, batch_size, path, iterations=7, devi
     device_name, memory = describe(device)
     update_ns = sum(op.times_ns[0] for op in recorder.ops if op.phase == "update")
     origin = f"recorded by examples/pytorch/record.py with PyTorch {torch.__version__}, median of {iterations} iterations"
-    lines = ["atp_profile: 1", f"model: {quote(type(module).__name__)}", f"origin: {quote(origin)}",
+    lines = [*modeline(), "atp_profile: 1", f"model: {quote(type(module).__name__)}", f"origin: {quote(origin)}",
              f"device: {{name: {quote(device_name)}, memory_bytes: {memory}, "
              f"d2h_bytes_per_second: {d2h}, h2d_bytes_per_second: {h2d}}}",
              f"batch_size: {batch_size}", f"resident_bytes: {sum(recorder.bytes[s] for s in resident)}",

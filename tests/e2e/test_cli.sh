@@ -363,6 +363,29 @@ holds "and leaves no file" test ! -e bad.yaml
 # shellcheck disable=SC2086
 expect "a profile does not replace its layers" 2 "would replace" $import -o layers.csv
 
+expect "import needs to know what the file is" 2 "one of --csv and --pytorch" import trace.json --batch 8
+expect "which cannot be two things" 2 "one of --csv and --pytorch" import trace.json --csv --pytorch
+cat >trace.json <<'JSON'
+{"traceEvents": [
+{"ph": "X", "cat": "cpu_op", "name": "aten::linear", "tid": 1, "ts": 100, "dur": 50, "args": {"Sequence number": 4,
+  "Input Dims": [[4, 8]], "Input type": ["float"]}},
+{"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "tid": 1, "ts": 120, "args": {"Bytes": 256, "Addr": 16, "Device Type": 0}},
+{"ph": "X", "cat": "cpu_op", "name": "autograd::engine::evaluate_function: AddmmBackward0", "tid": 1, "ts": 200, "dur": 70,
+  "args": {"Sequence number": 4}},
+{"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "tid": 1, "ts": 220, "args": {"Bytes": -256, "Addr": 16, "Device Type": 0}}
+]}
+JSON
+import="import --pytorch trace.json --batch 8 --device-memory 40MB --copy-rate 25GB --resident 12MB"
+# shellcheck disable=SC2086
+expect "layers have an input, a trace has its own" 2 "are for --csv" $import --input 4MB
+# shellcheck disable=SC2086
+expect "a profile of a trace" 0 "Not in it: weights" $import -o traced.yaml
+expect "which can be planned too" 0 "bound" traced.yaml --budget 100% -o out/plan.yaml
+sed 's/"ts": 220/"ts": "x"/' trace.json >bad.json
+expect "an event that is wrong has its place" 3 '^bad.json:7:1: traceEvents\[3\]: ts is no time' import --pytorch bad.json \
+    --batch 8 --device-memory 40MB --copy-rate 25GB --resident 0 -o bad.yaml
+holds "and leaves no file behind" test ! -e bad.yaml
+
 echo "# compare"
 expect "compare needs a budget" 2 "--budget 40000000" compare "$tiny"
 expect "compare needs a profile" 2 "compare needs a profile" compare --budget 1GB

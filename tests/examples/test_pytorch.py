@@ -76,6 +76,8 @@ class Test:
                               ("the plan is proved", ["check", plan, "--profile", path, "-q"])]:
             done = subprocess.run([self.planner, *command], capture_output=True, text=True, check=False)
             self.holds(f"{model}: {name}", done.returncode == 0, done.stderr)
+        schema = recorded.text.partition("\n")[0].removeprefix("# yaml-language-server: $schema=")
+        self.holds(f"{model}: names the schema", os.path.exists(schema), schema)
         self.holds(f"{model}: steps take time", all(rest[0] > 0 for rest in recorded.steps.values()))
         return recorded
 

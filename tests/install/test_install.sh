@@ -34,6 +34,14 @@ found=$(find "$scratch/root" -name atp.pc)
 PKG_CONFIG_PATH=$(dirname "$found")
 export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR="$scratch/root"
 libraries=$(dirname "$PKG_CONFIG_PATH")
+schemas=$(pkg-config --variable=schemas atp)
+schemas=${schemas#"$scratch/root"} # pkgconf adds it, pkg-config does not
+for format in profile plan; do
+    test -s "$scratch/root/$schemas/$format.v1.schema.json" || fail "the schema of a $format is installed in $schemas"
+    page=$(find "$scratch/root" -path "*/man5/atp-$format.5")
+    grep -q "$schemas/$format.v1.schema.json" "$page" || fail "the manual page of a $format is installed, and names it"
+done
+pass "both schemas and their manual pages are installed"
 # shellcheck disable=SC2046 # flags
 ${CC:-cc} -std=c11 -Wall -Wextra -Werror "$scratch/program.c" "$scratch/tiny_plan.c" \
     $(pkg-config --cflags --libs atp_yaml atp) -o "$scratch/program" || fail "cc with the flags of pkg-config"

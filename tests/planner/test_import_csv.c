@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "import.h"
 
+#include "modeline.h"
 #include "profile_emit.h"
 #include "run_tests.h"
 
@@ -92,6 +93,7 @@ START_TEST(makes_what_the_reader_of_profiles_takes)
     ck_assert_msg(profile_emit(profile_file_of(&profile, region), out, &err) == ATP_OK, "%s",
                   err.text);
     (void)fclose(out);
+    ck_assert_int_eq(strncmp(text, atp_profile_modeline, strlen(atp_profile_modeline)), 0);
     ck_assert_int_eq(profile_parse(text, size, region, &file, &err), ATP_OK);
     ck_assert_int_eq(profile_at_batch(file, 0, region, &again, &err), ATP_OK);
     ck_assert_int_eq(atp_model_compare(&profile.model, "a", &again.model, "b", &err), ATP_OK);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "link_probe.h"
+#include "modeline.h"
 #include "record.h"
 #include "scene.h"
 
@@ -133,6 +134,8 @@ START_TEST(writes_every_part_of_the_format)
     assert_ok(atp_replay_write_profile(s.replay, path, &facts, &s.err), s.err);
     char *text = read_whole(path);
     const char *at = text;
+    /* Editors look for it in the first line. */
+    ck_assert_int_eq(strncmp(text, atp_profile_modeline, strlen(atp_profile_modeline)), 0);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         const char *found = strstr(at, parts[i]);
         ck_assert_msg(found != NULL, "no \"%s\" in \"%s\"", parts[i], at);

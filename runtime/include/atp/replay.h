@@ -153,10 +153,10 @@ struct atp_profile_facts {
 /* Writes a profile (version 1) of the iterations recorded so far: the median time of every step,
  * measured copy rates, of each direction alone and of both at once, and latency. The first recorded
  * iteration is warm-up and does not count when there are more; of the others the latest 63 do.
- * Comments in the file mark the steps whose times spread, have outliers or are zero. The file
- * appears under its name only when complete. Waits for the device; takes memory and a stream from
- * the backend to time copies, and gives them back. ATP_ERR_STATE without options.record, without a
- * complete iteration or within one; ATP_ERR_IO. */
+ * Comments in the file name the schema, for editors, and mark the steps whose times spread, have
+ * outliers or are zero. The file appears under its name only when complete. Waits for the device;
+ * takes memory and a stream from the backend to time copies, and gives them back. ATP_ERR_STATE
+ * without options.record, without a complete iteration or within one; ATP_ERR_IO. */
 ATP_API ATP_MUST_USE enum atp_status atp_replay_write_profile(struct atp_replay *replay,
                                                               const char *path,
                                                               const struct atp_profile_facts *facts,
