@@ -117,7 +117,8 @@ ATP_API ATP_MUST_USE enum atp_status atp_backend_host_create(const struct atp_ho
  * ATP_ERR_INVALID when it has no device of that number; ATP_ERR_NO_MEMORY; ATP_ERR_DEVICE with
  * CUDA's name and text. Retains the device's primary context, which the CUDA runtime API and
  * frameworks use too, until the backend is destroyed; what the calling thread has made current
- * stays so. */
+ * stays so. Pinned memory comes from the NUMA node that the device is attached to, where the system
+ * tells it and the node has room, unless the thread has a memory policy of its own (numactl). */
 ATP_API ATP_MUST_USE enum atp_status atp_backend_cuda_create(int device, struct atp_backend **out,
                                                              struct atp_error *err);
 
