@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later
  *
  * Where pinned memory comes from, on a system whose devices and policies are the test's own. That a
- * real driver takes its pages by the thread's policy is not seen here: tests/device.sh looks.
+ * real driver takes its pages by the policy of the thread has not been seen yet.
  */
 #include "numa.h"
 
