@@ -45,11 +45,11 @@ struct atp_backend_ops {
                                     struct atp_error *err);
     /* Streams and events may be destroyed while work on them is queued: it is still done. */
     void (*event_destroy)(struct atp_backend *backend, void *event);
-    /* Queues a copy between arena and pinned memory; both must stay until the stream has passed it.
-     */
+    /* Queues a copy between arena and pinned memory, bytes > 0; both must stay until the stream has
+     * passed it. */
     enum atp_status (*copy)(struct atp_backend *backend, void *stream, void *to, const void *from,
                             uint64_t bytes, enum atp_copy direction, struct atp_error *err);
-    /* Queues a fill of device bytes with one byte value. */
+    /* Queues a fill of device bytes with one byte value, bytes > 0. */
     enum atp_status (*fill)(struct atp_backend *backend, void *stream, void *to, uint8_t value,
                             uint64_t bytes, struct atp_error *err);
     /* Marks the stream's present end in the event. */
