@@ -49,8 +49,11 @@ int numa_node_of(const struct numa_system *system, const char *pci_address)
         return NUMA_NONE;
     }
     for (size_t i = 0; i <= length; i++) { /* the system writes small letters */
-        char c = pci_address[i];
-        address[i] = c >= 'A' && c <= 'F' ? (char)(c - 'A' + 'a') : c;
+        const char *capital = strchr("AaBbCcDdEeFf", pci_address[i]);
+        address[i] = pci_address[i];
+        if (capital != NULL && *capital >= 'A' && *capital <= 'F') {
+            address[i] = capital[1];
+        }
     }
     int path_length = snprintf(path, sizeof(path), "%s/%s/numa_node", system->pci_devices, address);
     if (path_length < 0 || (size_t)path_length >= sizeof(path)) {

@@ -102,7 +102,8 @@ static int compare(const void *a, const void *b)
 static double median_us(int64_t *ns, uint64_t count)
 {
     qsort(ns, (size_t)count, sizeof(*ns), compare);
-    return (double)ns[count / 2] * 1e-3;
+    int64_t middle_ns = ns[count / 2];
+    return (double)middle_ns * 1e-3;
 }
 
 /* Medians over iterations. */

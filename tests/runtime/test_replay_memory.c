@@ -20,11 +20,11 @@
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_aligned_alloc(size_t alignment, size_t size);
-void __real_free(void *memory);
+void __real_free(void *block);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
-void __wrap_free(void *memory);
+void __wrap_free(void *block);
 
 /* Counted while a function of libatp runs, but for the steps' own work: Check allocates too. */
 static struct {

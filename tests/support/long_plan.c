@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define BYTES    256
+#define BYTES    UINT64_C(256)
 #define RING     4 /* places of activations that come and go */
 #define GRADIENT 2 /* places of gradients */
 

@@ -42,8 +42,7 @@ void witness_init(struct witness *witness, struct atp_backend *backend, const st
 void witness_finish(struct witness *witness);
 
 /* An atp_step_fn with a witness as its ctx; serves inputs too. */
-enum atp_status witness_work(void *witness, const struct atp_step_call *call,
-                             struct atp_error *err);
+enum atp_status witness_work(void *ctx, const struct atp_step_call *call, struct atp_error *err);
 
 /* Compares all that was seen since the last time; the stream has been waited for. */
 void witness_judge(struct witness *witness);
