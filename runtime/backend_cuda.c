@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cuda_api.h"
 #include "fail.h"
+#include "numa.h"
 
 #define DRIVER "libcuda.so.1"
 
@@ -22,6 +24,8 @@ struct cuda_backend {
     struct cuda_api api;
     CUdevice device;
     CUcontext context; /* the primary one, retained */
+    const struct numa_system *numa;
+    int node; /* that the device is attached to, or NUMA_NONE */
 };
 
 static struct cuda_backend *cuda_of(struct atp_backend *base)
@@ -126,18 +130,36 @@ static void cuda_host_free(struct atp_backend *base, void *memory)
     }
 }
 
+/* "cuMemHostAlloc of N bytes of pinned memory, this machine has T". */
+static void describe_host_alloc(uint64_t bytes, char *text, size_t text_bytes)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    int length = snprintf(text, text_bytes, "cuMemHostAlloc of %llu bytes of pinned memory",
+                          (unsigned long long)bytes);
+    if (pages > 0 && page_bytes > 0 && length > 0 && (size_t)length < text_bytes) {
+        (void)snprintf(text + length, text_bytes - (size_t)length, ", this machine has %llu",
+                       (unsigned long long)pages * (unsigned long long)page_bytes);
+    }
+}
+
 static enum atp_status cuda_host_alloc(struct atp_backend *base, uint64_t bytes, void **out,
                                        struct atp_error *err)
 {
     struct cuda_backend *b = cuda_of(base);
     void *memory = NULL;
-    char call[96];
+    char call[128] = "cuMemHostAlloc";
     *out = NULL;
-    (void)snprintf(call, sizeof(call), "cuMemHostAlloc of %llu bytes of pinned memory",
-                   (unsigned long long)bytes);
     ATP_TRY(enter(b, err));
-    /* Portable: pinned for every context of the process, and so for the caller's other devices. */
+    /* Near the device, and portable: pinned for every context of the process, and so for the
+     * caller's other devices. The driver takes the pages within the call. */
+    bool is_near = numa_enter(b->numa, b->node);
     CUresult result = b->api.cuMemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_PORTABLE);
+    if (is_near) {
+        numa_leave(b->numa);
+    }
+    if (result != CUDA_SUCCESS) {
+        describe_host_alloc(bytes, call, sizeof(call));
+    }
     enum atp_status left = leave(b, result, call, err);
     if (left == ATP_OK) {
         *out = memory;
@@ -381,6 +403,16 @@ static const struct atp_backend_ops cuda_ops = {
     .graph_destroy = cuda_graph_destroy,
 };
 
+static void find_node(struct cuda_backend *b)
+{
+    char address[32] = "";
+    b->node = NUMA_NONE;
+    if (b->api.cuDeviceGetPCIBusId(address, sizeof(address), b->device) == CUDA_SUCCESS) {
+        address[sizeof(address) - 1] = '\0';
+        b->node = numa_node_of(b->numa, address);
+    }
+}
+
 /* Finds the device and retains its primary context. */
 static enum atp_status attach(struct cuda_backend *b, int device, struct atp_error *err)
 {
@@ -408,11 +440,15 @@ static enum atp_status attach(struct cuda_backend *b, int device, struct atp_err
     }
     (void)snprintf(call, sizeof(call), "cuDevicePrimaryCtxRetain of device %d", device);
     result = b->api.cuDevicePrimaryCtxRetain(&b->context, b->device);
-    return result == CUDA_SUCCESS ? ATP_OK : cuda_api_fail(&b->api, result, call, err);
+    if (result != CUDA_SUCCESS) {
+        return cuda_api_fail(&b->api, result, call, err);
+    }
+    find_node(b);
+    return ATP_OK;
 }
 
-enum atp_status cuda_backend_create(const struct cuda_api *api, int device,
-                                    struct atp_backend **out, struct atp_error *err)
+enum atp_status cuda_backend_create_on(const struct cuda_api *api, const struct numa_system *numa,
+                                       int device, struct atp_backend **out, struct atp_error *err)
 {
     *out = NULL;
     struct cuda_backend *b = (struct cuda_backend *)calloc(1, sizeof(*b));
@@ -421,6 +457,7 @@ enum atp_status cuda_backend_create(const struct cuda_api *api, int device,
     }
     b->base.ops = &cuda_ops;
     b->api = *api;
+    b->numa = numa;
     enum atp_status status = attach(b, device, err);
     if (status != ATP_OK) {
         free(b);
@@ -428,6 +465,12 @@ enum atp_status cuda_backend_create(const struct cuda_api *api, int device,
     }
     *out = &b->base;
     return ATP_OK;
+}
+
+enum atp_status cuda_backend_create(const struct cuda_api *api, int device,
+                                    struct atp_backend **out, struct atp_error *err)
+{
+    return cuda_backend_create_on(api, &numa_linux, device, out, err);
 }
 
 enum atp_status atp_backend_cuda_create(int device, struct atp_backend **out, struct atp_error *err)

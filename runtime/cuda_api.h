@@ -20,6 +20,7 @@
     X(cuInit)                    \
     X(cuDeviceGetCount)          \
     X(cuDeviceGet)               \
+    X(cuDeviceGetPCIBusId)       \
     X(cuDevicePrimaryCtxRetain)  \
     X(cuDevicePrimaryCtxRelease) \
     X(cuCtxPushCurrent)          \
@@ -74,5 +75,12 @@ ATP_MUST_USE enum atp_status cuda_api_fail(const struct cuda_api *api, CUresult 
 /* A backend on the device with that number of the driver in the table, which is copied. */
 ATP_MUST_USE enum atp_status cuda_backend_create(const struct cuda_api *api, int device,
                                                  struct atp_backend **out, struct atp_error *err);
+
+/* The same on a system of one's own, which is borrowed. */
+struct numa_system;
+ATP_MUST_USE enum atp_status cuda_backend_create_on(const struct cuda_api *api,
+                                                    const struct numa_system *numa, int device,
+                                                    struct atp_backend **out,
+                                                    struct atp_error *err);
 
 #endif

@@ -120,7 +120,7 @@ static void write_all(FILE *file, const struct atp_replay *r, const struct atp_p
         write_comment(file, facts->note);
     }
     (void)fputs("atp_profile: 1\nmodel: ", file);
-    write_text(file, model->name != NULL ? model->name : "");
+    write_text(file, model->name);
     (void)fputs("\ndevice:\n  name: ", file);
     write_text(file, facts->device_name != NULL ? facts->device_name : "unknown");
     (void)fprintf(file,
@@ -159,6 +159,21 @@ static enum atp_status write_file(const struct atp_replay *r, const char *path,
     return whole_file_finish(&whole, err);
 }
 
+/* What no profile can be without, and neither a model nor a recording is sure to have. */
+static enum atp_status check_facts(const struct atp_model *model, const char *path,
+                                   const struct atp_profile_facts *facts, struct atp_error *err)
+{
+    if (facts->device_memory_bytes == 0) {
+        return atp_fail(err, ATP_ERR_INVALID,
+                        "%s: facts.device_memory_bytes is 0, expected the device's memory", path);
+    }
+    if (model->batch_size == 0) {
+        return atp_fail(err, ATP_ERR_INVALID, "%s: the model's batch_size is 0, expected 1 or more",
+                        path);
+    }
+    return ATP_OK;
+}
+
 enum atp_status atp_replay_write_profile(struct atp_replay *r, const char *path,
                                          const struct atp_profile_facts *facts,
                                          struct atp_error *err)
@@ -173,6 +188,7 @@ enum atp_status atp_replay_write_profile(struct atp_replay *r, const char *path,
     if (r->state != REPLAY_OUTSIDE && r->state != REPLAY_LOST) {
         return atp_fail(err, ATP_ERR_STATE, "%s: an iteration is under way", path);
     }
+    ATP_TRY(check_facts(&r->plan->model, path, facts, err));
     ATP_TRY(record_read(&r->record, err));
     if (r->record.iteration_count == 0) {
         return atp_fail(err, ATP_ERR_STATE, "%s: no iteration is complete", path);

@@ -4,6 +4,7 @@
  * in replay.c trusts every index and offset.
  */
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,6 +138,28 @@ static enum atp_status make_events(struct atp_replay *r, struct atp_error *err)
     return ATP_OK;
 }
 
+/* Backends align to 256 bytes, and mostly to much more; a plan's offsets may promise more still.
+ * Only where they do and the device does not, the arena is taken again with room to begin later. */
+static enum atp_status take_arena(struct atp_replay *r, uint64_t bytes, struct atp_error *err)
+{
+    uint64_t mask = r->plan->alignment_bytes - 1, more_bytes;
+    ATP_TRY(r->ops->arena_alloc(r->backend, bytes, &r->arena_memory, err));
+    uint64_t surplus = (uintptr_t)r->arena_memory & mask;
+    if (surplus != 0) {
+        r->ops->arena_free(r->backend, r->arena_memory);
+        r->arena_memory = NULL;
+        if (!checked_add(bytes, mask, &more_bytes)) {
+            return atp_fail(err, ATP_ERR_NO_MEMORY,
+                            "replay: no %" PRIu64 " bytes at a multiple of %" PRIu64, bytes,
+                            r->plan->alignment_bytes);
+        }
+        ATP_TRY(r->ops->arena_alloc(r->backend, more_bytes, &r->arena_memory, err));
+        surplus = (uintptr_t)r->arena_memory & mask;
+    }
+    r->arena = (uint8_t *)r->arena_memory + (surplus != 0 ? mask + 1 - surplus : 0);
+    return ATP_OK;
+}
+
 /* What fails midway is released by atp_replay_close. */
 static enum atp_status make_all(struct atp_replay *r, const struct needs *needs,
                                 struct atp_error *err)
@@ -145,8 +168,7 @@ static enum atp_status make_all(struct atp_replay *r, const struct needs *needs,
     void *memory;
     /* A model whose tensors are all empty still has device addresses. */
     uint64_t arena_bytes = plan->arena_bytes > 0 ? plan->arena_bytes : 1;
-    ATP_TRY(r->ops->arena_alloc(r->backend, arena_bytes, &memory, err));
-    r->arena = (uint8_t *)memory;
+    ATP_TRY(take_arena(r, arena_bytes, err));
     if (plan->host_arena_bytes > 0) {
         ATP_TRY(r->ops->host_alloc(r->backend, plan->host_arena_bytes, &memory, err));
         r->host_arena = (uint8_t *)memory;
@@ -252,8 +274,8 @@ void atp_replay_close(struct atp_replay *r)
     if (r->host_arena != NULL) {
         r->ops->host_free(r->backend, r->host_arena);
     }
-    if (r->arena != NULL) {
-        r->ops->arena_free(r->backend, r->arena);
+    if (r->arena_memory != NULL) {
+        r->ops->arena_free(r->backend, r->arena_memory);
     }
     struct atp_allocator allocator = r->allocator;
     allocator.free(allocator.ctx, r);

@@ -44,6 +44,7 @@ struct atp_replay {
     uint64_t iteration;
 
     void *compute, *to_host, *to_device; /* streams; those of copies NULL when the plan has none */
+    void *arena_memory; /* that the arena lies in, from its first aligned byte on */
     uint8_t *arena, *host_arena;
     void *issued; /* event, recorded on compute where a copy is issued; the copy's stream waits for
                      it before it is recorded again */

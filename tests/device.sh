@@ -1,31 +1,40 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# All that a machine with a CUDA device can tell, in minutes: builds, runs the backend contract, replays random plans
-# and looks at every byte, the same under compute-sanitizer, and prints one short table. The exit status is the verdict; 77 where there is no device.
+# All that a machine with a CUDA device can tell, in five minutes: builds, runs the backend contract, replays random
+# plans as calls and as graphs and looks at every byte, records a training, plans it, replays the plan and compares its
+# times, does some of it under compute-sanitizer, and prints one short table. The exit status is the verdict; 77 where
+# there is no device.
 #
 #   sh tests/device.sh             on the device
 #   sh tests/device.sh --dry-run   on the fake driver of tests/support, where there is no device
-#   --iterations N                 of random plans (2000)
+#   --iterations N                 of random plans, each way (2000)
+#   --seconds N                    what there is no time left for is not run, and fails (300)
 #   --build DIR                    default: build-device
 #
-# Without meson, Check, GLPK or libyaml it builds what needs none of them, and leaves the contract out.
+# Without meson, Check, GLPK or libyaml it builds what needs none of them, and leaves the rest out.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 dry=false
 iterations=2000
+seconds=300
+began=$(date +%s)
 build="build-device"
 while [ $# -gt 0 ]; do
     case $1 in
     --dry-run) dry=true ;;
-    --iterations | --build)
+    --iterations | --seconds | --build)
         if [ $# -lt 2 ]; then
             echo "tests/device.sh: $1 needs a value" >&2
             exit 2
         fi
-        if [ "$1" = --build ]; then build=$2; else iterations=$2; fi
+        case $1 in
+        --build) build=$2 ;;
+        --seconds) seconds=$2 ;;
+        *) iterations=$2 ;;
+        esac
         shift
         ;;
     *)
@@ -58,6 +67,14 @@ step() {
     shift 2
     printf '== %s\n' "$name"
     start=$(date +%s)
+    left=$((began + seconds - start))
+    if [ "$left" -lt "$limit" ]; then limit=$left; fi
+    if [ "$limit" -le 0 ]; then
+        : >"$log"
+        row "$name" "FAILED: not run, the $seconds s are over"
+        verdict=1
+        return 0
+    fi
     status=0
     timeout "$limit" "$@" >"$log" 2>&1 || status=$?
     took=$(($(date +%s) - start))
@@ -68,6 +85,10 @@ step() {
         row "$name" "not run: $(tail -n 1 "$log")"
         missing=true
         ;;
+    124)
+        row "$name" "FAILED: not done after $took s"
+        verdict=1
+        ;;
     *)
         row "$name" "FAILED with status $status after $took s"
         verdict=1
@@ -76,15 +97,25 @@ step() {
     return 0
 }
 
+# facts WORD...: the lines "WORD: ..." of the last step, as rows.
+facts() {
+    for word; do
+        fact=$(sed -n "s/^$word: //p" "$log" | head -n 1)
+        if [ -n "$fact" ]; then row "  $word" "$fact"; fi
+    done
+}
+
 cuda=${CUDA_HOME:-/usr/local/cuda}
 program=$build/tests/device-replay
+train=$build/tests/device-train
+planner=$build/planner/atp-plan
 built_by=
 
 build_by_meson() {
     if [ ! -f "$build/build.ninja" ]; then
         meson setup "$build" -Dcuda=enabled "-Dtoolkit_include=$cuda/include" || return 1
     fi
-    ninja -C "$build" tests/test_backend tests/device-replay tests/libcuda.so.1
+    ninja -C "$build" tests/test_backend tests/device-replay tests/device-train tests/libcuda.so.1 planner/atp-plan
 }
 
 build_by_cc() {
@@ -93,7 +124,7 @@ build_by_cc() {
     # shellcheck disable=SC2086 # a list of files
     ${CC:-cc} -std=c11 -O2 -D_POSIX_C_SOURCE=200809L -Iruntime -Iruntime/include -Itests/support \
         -isystem "$cuda/include" $sources tests/device_replay.c tests/support/plan_builder.c \
-        tests/support/random_plan.c -pthread -ldl -o "$program"
+        tests/support/random_plan.c tests/support/witness.c -pthread -ldl -o "$program"
     # shellcheck disable=SC2046 # likewise
     ${CC:-cc} -std=c11 -O2 -D_POSIX_C_SOURCE=200809L -fPIC -shared -fvisibility=default -Iruntime -Iruntime/include \
         -Itests/support -isystem "$cuda/include" runtime/fail.c $(find tests/support -name 'fake_cuda*.c') \
@@ -133,10 +164,10 @@ fi
 
 small=512 large=65536
 if $dry; then large=2048; fi
-step "chaos, small tensors" 120 "$program" --iterations "$iterations" --scale $small
-if grep '^link:' "$log" >"$log.link"; then row link "$(sed 's/^link: //' "$log.link")"; fi
-rm -f "$log.link"
-step "chaos, large tensors" 120 "$program" --iterations $((iterations / 10 + 1)) --seed 2 --scale $large
+step "chaos, small tensors" 60 "$program" --iterations "$iterations" --scale $small
+facts link duplex
+step "chaos, small tensors, graphs" 60 "$program" --iterations "$iterations" --scale $small --seed 3 --graph
+step "chaos, large tensors" 60 "$program" --iterations $((iterations / 10 + 1)) --seed 2 --scale $large
 
 if $dry; then
     # The witness itself: with a wait lost, the fake driver must find a race.
@@ -148,21 +179,34 @@ if $dry; then
     fi
 fi
 
-# A network, where its libraries are.
+# Recorded, planned, replayed: without kernels, and as a network where its libraries are.
+if [ "$built_by" = meson ]; then
+    if $dry; then sizes="--layers 8 --bytes 65536 --workspace 262144 --fills 2"; else sizes=; fi
+    # shellcheck disable=SC2086 # a list of words
+    step "record, plan, replay" 60 sh tests/device_train.sh "$train" "$planner" 60% $sizes
+    facts plain planned overlap graph
+else
+    row "record, plan, replay" "not run: needs meson and the packages of .ci/packages"
+fi
 if ! $dry && [ "$built_by" = meson ] &&
-    ninja -C "$build" examples/gpt/gpt examples/gpt/gpt_cuda planner/atp-plan >"$log" 2>&1; then
-    step "gpt, plain and planned" 120 sh tests/examples/test_gpt_cuda.sh "$build/examples/gpt/gpt" \
-        "$build/examples/gpt/gpt_cuda" "$build/planner/atp-plan"
+    ninja -C "$build" examples/gpt/gpt examples/gpt/gpt_cuda >"$log" 2>&1; then
+    step "gpt, plain and planned" 60 sh tests/examples/test_gpt_cuda.sh "$build/examples/gpt/gpt" \
+        "$build/examples/gpt/gpt_cuda" "$planner"
+else
+    row "gpt, plain and planned" "not run: $(if $dry; then echo 'dry run'; else echo 'it needs nvcc and its libraries'; fi)"
 fi
 
 sanitizer=$(PATH=$PATH:$cuda/bin command -v compute-sanitizer || true)
-if $dry || [ -z "$sanitizer" ]; then
-    row "compute-sanitizer memcheck" "not run: $(if $dry; then echo 'dry run'; else echo 'it is not installed'; fi)"
-else
-    step "compute-sanitizer memcheck" 120 "$sanitizer" --tool memcheck --error-exitcode 1 \
-        "$program" --iterations 40 --scale $small
-fi
+for tool in memcheck racecheck; do
+    if $dry || [ -z "$sanitizer" ]; then
+        row "compute-sanitizer $tool" "not run: $(if $dry; then echo 'dry run'; else echo 'it is not installed'; fi)"
+    else
+        step "compute-sanitizer $tool" 60 "$sanitizer" --tool $tool --error-exitcode 1 \
+            "$program" --iterations 40 --scale $small
+    fi
+done
 
+row "time" "$(($(date +%s) - began)) s"
 printf '\n'
 cat "$table"
 if [ $verdict -ne 0 ]; then

@@ -187,6 +187,30 @@ START_TEST(refuses_without_a_recording)
 }
 END_TEST
 
+START_TEST(refuses_to_write_what_no_reader_would_take)
+{
+    struct scene s;
+    struct atp_profile_facts no_memory = facts;
+    scene_init(&s, ATP_HOST_EAGER);
+    s.options.record = true;
+    no_memory.device_memory_bytes = 0;
+    for (int i = 0; i < 2; i++) {
+        static const char *const texts[] = {"facts.device_memory_bytes is 0", "batch_size is 0"};
+        struct atp_model model = s.builder->plan.model;
+        model.batch_size = i == 1 ? 0 : 1;
+        assert_ok(atp_replay_open(NULL, &model, &s.spy.base, &s.options, &s.replay, &s.err), s.err);
+        assert_ok(atp_replay_run_iteration(s.replay, toy_work, &s.err), s.err);
+        enum atp_status status =
+            atp_replay_write_profile(s.replay, "never", i == 0 ? &no_memory : &facts, &s.err);
+        assert_error(status, s.err, ATP_ERR_INVALID, ATP_NONE, texts[i]);
+        ck_assert_int_ne(access("never", F_OK), 0);
+        atp_replay_close(s.replay);
+    }
+    s.replay = NULL;
+    scene_finish(&s);
+}
+END_TEST
+
 START_TEST(does_not_count_an_iteration_that_was_lost)
 {
     struct scene s;
@@ -385,6 +409,7 @@ int main(void)
     tcase_add_test(tests, writes_every_part_of_the_format);
     tcase_add_test(tests, escapes_names_that_would_break_the_file);
     tcase_add_loop_test(tests, refuses_without_a_recording, 0, 2);
+    tcase_add_test(tests, refuses_to_write_what_no_reader_would_take);
     tcase_add_test(tests, does_not_count_an_iteration_that_was_lost);
     tcase_add_test(tests, leaves_no_file_when_it_cannot_be_written);
     tcase_add_test(tests, releases_the_probe_when_any_of_its_calls_fails);

@@ -69,6 +69,35 @@ START_TEST(makes_one_event_per_copy_in_flight_and_one_for_the_issue)
 }
 END_TEST
 
+/* Addresses, and not only offsets. In 16 openings at least one arena is no multiple by itself. */
+START_TEST(puts_tensors_at_multiples_of_the_alignment_of_the_plan)
+{
+    const uint64_t alignment = (uint64_t)1 << 16;
+    struct scene scenes[16];
+    for (size_t i = 0; i < 16; i++) {
+        struct scene *s = &scenes[i];
+        scene_init(s, ATP_HOST_LATE);
+        for (uint32_t n = 0; n < s->builder->plan.instruction_count; n++) {
+            s->builder->program[n].offset *= alignment / 16;
+        }
+        s->builder->plan.alignment_bytes = alignment;
+        plan_builder_seal(s->builder);
+        assert_ok(scene_open(s, true), s->err);
+        assert_ok(atp_replay_begin_iteration(s->replay, &s->err), s->err);
+        uintptr_t address = (uintptr_t)atp_replay_tensor_data(s->replay, RICH_X);
+        ck_assert_uint_ne(address, 0);
+        ck_assert_uint_eq(address % alignment, 0);
+    }
+    for (size_t i = 0; i < 16; i++) {
+        struct scene *s = &scenes[i];
+        ck_assert_int_eq(atp_replay_begin_iteration(s->replay, NULL), ATP_ERR_STATE);
+        assert_ok(atp_replay_run_iteration(s->replay, toy_work, &s->err), s->err);
+        ck_assert_uint_eq(toy_digest(&s->toy), scene_plain_digest());
+        scene_finish(s);
+    }
+}
+END_TEST
+
 START_TEST(closes_only_when_the_streams_are_done)
 {
     struct scene s;
@@ -281,6 +310,7 @@ int main(void)
     TCase *failure = tcase_create("failure");
     tcase_add_loop_test(memory, allocates_once_in_open_and_frees_once_in_close, 0, 4);
     tcase_add_test(memory, makes_one_event_per_copy_in_flight_and_one_for_the_issue);
+    tcase_add_test(memory, puts_tensors_at_multiples_of_the_alignment_of_the_plan);
     tcase_add_test(memory, closes_only_when_the_streams_are_done);
     tcase_add_test(memory, reports_that_bookkeeping_memory_cannot_be_had);
     tcase_add_test(open, refuses_a_plan_for_another_model_and_names_the_difference);

@@ -52,6 +52,7 @@ struct fake_options {
     uint64_t failing_allocation; /* from 1: that one of device or pinned memory is out of memory */
     uint64_t lost_wait;          /* from 1: that cuStreamWaitEvent of the session does nothing */
     bool has_no_device;
+    const char *pci_address; /* of the device; NULL: "0000:C1:00.0". Borrowed */
 };
 
 struct fake_report {

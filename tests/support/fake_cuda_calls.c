@@ -4,6 +4,7 @@
  * call is made to fail, and so does a synchronisation: what they then return is the error of
  * something earlier.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +123,18 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
     *device = ordinal;
     return fake_end(state,
                     result == CUDA_SUCCESS && ordinal != 0 ? CUDA_ERROR_INVALID_DEVICE : result);
+}
+
+CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
+{
+    struct fake_state *state = fake_lock();
+    CUresult result = fake_begin(state, FAKE_cuDeviceGetPCIBusId);
+    const char *address = state->options.pci_address;
+    (void)dev;
+    if (result == CUDA_SUCCESS) {
+        (void)snprintf(pciBusId, (size_t)len, "%s", address != NULL ? address : "0000:C1:00.0");
+    }
+    return fake_end(state, result);
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)

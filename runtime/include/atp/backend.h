@@ -45,11 +45,11 @@ struct atp_backend_ops {
                                     struct atp_error *err);
     /* Streams and events may be destroyed while work on them is queued: it is still done. */
     void (*event_destroy)(struct atp_backend *backend, void *event);
-    /* Queues a copy between arena and pinned memory; both must stay until the stream has passed it.
-     */
+    /* Queues a copy between arena and pinned memory, bytes > 0; both must stay until the stream has
+     * passed it. */
     enum atp_status (*copy)(struct atp_backend *backend, void *stream, void *to, const void *from,
                             uint64_t bytes, enum atp_copy direction, struct atp_error *err);
-    /* Queues a fill of device bytes with one byte value. */
+    /* Queues a fill of device bytes with one byte value, bytes > 0. */
     enum atp_status (*fill)(struct atp_backend *backend, void *stream, void *to, uint8_t value,
                             uint64_t bytes, struct atp_error *err);
     /* Marks the stream's present end in the event. */
@@ -117,7 +117,8 @@ ATP_API ATP_MUST_USE enum atp_status atp_backend_host_create(const struct atp_ho
  * ATP_ERR_INVALID when it has no device of that number; ATP_ERR_NO_MEMORY; ATP_ERR_DEVICE with
  * CUDA's name and text. Retains the device's primary context, which the CUDA runtime API and
  * frameworks use too, until the backend is destroyed; what the calling thread has made current
- * stays so. */
+ * stays so. Pinned memory comes from the NUMA node that the device is attached to, where the system
+ * tells it and the node has room, unless the thread has a memory policy of its own (numactl). */
 ATP_API ATP_MUST_USE enum atp_status atp_backend_cuda_create(int device, struct atp_backend **out,
                                                              struct atp_error *err);
 

@@ -82,7 +82,9 @@ struct atp_replay_options {
 /* Opens a replay of `plan`, or of the plain iteration that keeps everything when `plan` is NULL.
  * `model` is the program's own declaration; a plan for another structure is refused with the first
  * difference (ATP_ERR_MISMATCH). The plan is proved by atp_plan_check once, here (ATP_ERR_INVALID).
- * `options` may be NULL, and is copied. On failure *out_replay is NULL and everything is released.
+ * Tensors lie at multiples of the plan's alignment; where the device's memory does not, the arena
+ * takes up to that many bytes more than the plan says. `options` may be NULL, and is copied. On
+ * failure *out_replay is NULL and everything is released.
  * Also ATP_ERR_NO_MEMORY, ATP_ERR_DEVICE, ATP_ERR_STATE (a plan with reruns and no step function).
  */
 ATP_API ATP_MUST_USE enum atp_status
@@ -141,13 +143,13 @@ ATP_API const struct atp_plan *atp_replay_plan(const struct atp_replay *replay);
 
 /* Facts that a recording cannot see. */
 struct atp_profile_facts {
-    const char *device_name; /* NULL: "unknown" */
-    uint64_t device_memory_bytes;
-    uint64_t resident_bytes;
-    uint64_t pinned_bytes;     /* limit on the host arena; 0: none is written */
-    uint64_t copy_probe_bytes; /* size of the copies timed to find the link's rates; 0: 16 MiB.
-                                  Two of them are taken of either memory */
-    const char *note;          /* written as a comment; NULL: none */
+    const char *device_name;      /* NULL: "unknown" */
+    uint64_t device_memory_bytes; /* > 0 */
+    uint64_t resident_bytes;      /* weights, their gradients, optimizer state */
+    uint64_t pinned_bytes;        /* limit on the host arena; 0: none is written */
+    uint64_t copy_probe_bytes;    /* size of the copies timed to find the link's rates; 0: 16 MiB.
+                                     Two of them are taken of either memory */
+    const char *note;             /* written as a comment; NULL: none */
 };
 
 /* Writes a profile (version 1) of the iterations recorded so far: the median time of every step,
@@ -156,7 +158,8 @@ struct atp_profile_facts {
  * Comments in the file name the schema, for editors, and mark the steps whose times spread, have
  * outliers or are zero. The file appears under its name only when complete. Waits for the device;
  * takes memory and a stream from the backend to time copies, and gives them back. ATP_ERR_STATE
- * without options.record, without a complete iteration or within one; ATP_ERR_IO. */
+ * without options.record, without a complete iteration or within one; ATP_ERR_INVALID without the
+ * device's memory or a batch size; ATP_ERR_IO. */
 ATP_API ATP_MUST_USE enum atp_status atp_replay_write_profile(struct atp_replay *replay,
                                                               const char *path,
                                                               const struct atp_profile_facts *facts,
@@ -198,8 +201,8 @@ ATP_API ATP_MUST_USE enum atp_status atp_replay_write_trace(struct atp_replay *r
                                                             const struct atp_clock *clock,
                                                             struct atp_error *err);
 
-/* Waits for the streams, then releases everything in reverse order. Allowed in any state; NULL is
- * allowed. */
+/* Waits for the streams, then releases everything in reverse order. Allowed in any state, but not
+ * from within a step function, which returns into the replay; NULL is allowed. */
 ATP_API void atp_replay_close(struct atp_replay *replay);
 
 #ifdef __cplusplus
