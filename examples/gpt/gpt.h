@@ -15,10 +15,9 @@
 
 #include <atp/model.h>
 
-#include "layers.h"
+#include "train.h"
 
 #define GPT_VOCABULARY 256
-#define GPT_USES_MAX   4
 #define GPT_NAME_SIZE  24
 
 struct gpt_config {

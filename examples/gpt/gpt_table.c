@@ -101,7 +101,7 @@ static const struct {
 struct row {
     const char *name;
     enum gpt_kind kind;
-    enum slot reads[GPT_USES_MAX], writes[2];
+    enum slot reads[USES_MAX], writes[2];
     enum shape in, out; /* of its parameters */
     uint32_t drop;
 };
@@ -247,7 +247,7 @@ static void add_rows(struct gpt *gpt, const struct row *rows, size_t count, enum
     for (const struct row *row = rows; row < rows + count; row++) {
         struct gpt_op *op = add_op(gpt, row->kind, phase, prefix, row->name);
         struct atp_step *step = &gpt->steps[op - gpt->ops];
-        for (int i = 0; i < GPT_USES_MAX && row->reads[i] != NONE; i++) {
+        for (int i = 0; i < USES_MAX && row->reads[i] != NONE; i++) {
             op->reads[step->read_count++] = tensor_of(row->reads[i], block);
         }
         for (int i = 0; i < 2 && row->writes[i] != NONE; i++) {

@@ -1,36 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The program's arguments. train.c is what there is to copy.
+ * The program's arguments. common/train.c is what there is to copy.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpt.h"
+#include "program.h"
 #include "ranks.h"
-#include "train.h"
 
-enum exit_code { EXIT_TRAINED = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_BAD_PLAN = 3 };
+const char program_name[] = "gpt";
 
 struct settings {
     struct gpt_config net;
     struct training training;
     const char *text_path;
-    uint32_t dropout_percent;
+    uint32_t dropout_percent, seed;
     bool wants_help;
 };
 
 static const char help[] =
     "usage: gpt [option]...\n"
     "Trains a decoder in the shape of GPT-2 on the bytes of a text.\n"
-    "\n"
-    "  --record FILE     time every step and write a profile there at the end\n"
-    "  --plan FILE       replay this plan (made by atp-plan from a recorded profile)\n"
-    "  --memory SIZE     fail if activations take more: 300MiB, 2GB (no limit)\n"
-    "  --iterations N    how many to run (20)\n"
-    "  --size NAME       toy, small or medium: the next four (toy)\n"
+    "\n" TRAINING_HELP "  --size NAME       toy, small or medium: the next four (toy)\n"
     "  --layers N        blocks (6, 12, 24)\n"
     "  --width N         width of the residual stream, a multiple of heads (128, 768, 1024)\n"
     "  --heads N         attention heads (4, 12, 16)\n"
@@ -39,72 +33,11 @@ static const char help[] =
     "  --dropout N       percent (10)\n"
     "  --seed N          of parameters, choice of text and dropout (1)\n"
     "  --text FILE       train on this (the text that comes with the example)\n"
-    "  --copies HOW      eager, late or threads (threads): when copies to the host run\n"
-    "  --link SIZE       threads: copies take at least their bytes / SIZE seconds (as memcpy)\n"
-    "  --poison          overwrite device bytes whenever they become free\n"
     "  --ranks N         this is one of N processes, started by mpirun -n N; {rank} in the\n"
     "                    names of profile and plan stands for its number\n"
-    "  --print-losses    one loss a line on standard output, as exact hexadecimal floats\n"
-    "  --help            this text\n"
-    "\n"
-    "A plan is good for the sizes and the batch that its profile was recorded with.\n"
-    "Exit codes: 0 trained, 1 failed, 2 bad usage, 3 a plan that is bad or for another network.\n";
+    "\n" EXIT_CODES_HELP;
 
 /* ---- arguments ---- */
-
-static bool parse_number(const char *option, const char *text, uint64_t least, uint64_t most,
-                         uint64_t *out)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (errno != 0 || *text < '0' || *text > '9' || *end != '\0' || value < least || value > most) {
-        (void)fprintf(stderr, "gpt: %s %s: expected a number from %" PRIu64 " to %" PRIu64 "\n",
-                      option, text, least, most);
-        return false;
-    }
-    *out = value;
-    return true;
-}
-
-static bool parse_bytes(const char *option, const char *text, uint64_t *out)
-{
-    static const struct {
-        const char *name;
-        uint64_t bytes;
-    } units[] = {{"", 1},
-                 {"kB", 1000},
-                 {"MB", 1000000},
-                 {"GB", 1000000000},
-                 {"KiB", (uint64_t)1 << 10},
-                 {"MiB", (uint64_t)1 << 20},
-                 {"GiB", (uint64_t)1 << 30}};
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (errno == 0 && *text >= '0' && *text <= '9' && strcmp(end, units[i].name) == 0 &&
-            value > 0 && value <= UINT64_MAX / units[i].bytes) {
-            *out = value * units[i].bytes;
-            return true;
-        }
-    }
-    (void)fprintf(stderr, "gpt: %s %s: expected a size such as 300MiB or 2GB\n", option, text);
-    return false;
-}
-
-static bool parse_copies(const char *text, enum atp_host_copies *out)
-{
-    static const char *const names[] = {"eager", "late", "threads"};
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *out = (enum atp_host_copies)i;
-            return true;
-        }
-    }
-    (void)fprintf(stderr, "gpt: --copies %s: expected eager, late or threads\n", text);
-    return false;
-}
 
 static bool parse_size(const char *text, struct gpt_config *net)
 {
@@ -126,77 +59,33 @@ static bool parse_size(const char *text, struct gpt_config *net)
     return false;
 }
 
-/* An option that takes a value. */
-static bool parse_value(struct settings *s, const char *option, const char *value)
+static bool parse_other(void *ctx, const char *option, const char *value, bool *out_known)
 {
-    const struct {
-        const char *name;
-        uint32_t least, most, *out;
-    } numbers[] = {{"--layers", 1, 1000, &s->net.layers}, {"--width", 1, 16384, &s->net.width},
-                   {"--heads", 1, 1024, &s->net.heads},   {"--context", 1, 16384, &s->net.context},
-                   {"--batch", 1, 65536, &s->net.batch},  {"--dropout", 0, 90, &s->dropout_percent},
-                   {"--ranks", 1, 1024, &s->net.ranks}};
-    const struct {
-        const char *name;
-        const char **out;
-    } words[] = {{"--record", &s->training.record_path},
-                 {"--plan", &s->training.plan_path},
-                 {"--text", &s->text_path}};
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        if (strcmp(option, numbers[i].name) == 0) {
-            uint64_t number;
-            bool is_good = parse_number(option, value, numbers[i].least, numbers[i].most, &number);
-            *numbers[i].out = is_good ? (uint32_t)number : 0;
-            return is_good;
-        }
-    }
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strcmp(option, words[i].name) == 0) {
-            *words[i].out = value;
-            return true;
-        }
-    }
-    if (strcmp(option, "--iterations") == 0) {
-        return parse_number(option, value, 1, 1000000000, &s->training.iterations);
-    }
-    if (strcmp(option, "--seed") == 0) {
-        return parse_number(option, value, 0, UINT32_MAX, &s->net.seed);
-    }
+    struct settings *s = (struct settings *)ctx;
+    *out_known = true;
     if (strcmp(option, "--size") == 0) {
         return parse_size(value, &s->net);
     }
-    if (strcmp(option, "--memory") == 0) {
-        return parse_bytes(option, value, &s->training.memory_bytes);
-    }
-    if (strcmp(option, "--link") == 0) {
-        return parse_bytes(option, value, &s->training.copies.bytes_per_second);
-    }
-    if (strcmp(option, "--copies") == 0) {
-        return parse_copies(value, &s->training.copies.copies);
-    }
-    (void)fprintf(stderr, "gpt: no option %s; try gpt --help\n", option);
-    return false;
+    *out_known = strcmp(option, "--text") == 0;
+    s->text_path = value;
+    return *out_known;
 }
 
-static bool parse_arguments(int argc, char **argv, struct settings *s)
+static bool parse(int argc, char **argv, struct settings *s)
 {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
-            s->wants_help = true;
-        } else if (strcmp(argv[i], "--poison") == 0) {
-            s->training.poison = true;
-        } else if (strcmp(argv[i], "--print-losses") == 0) {
-            s->training.prints_losses = true;
-        } else if (i + 1 == argc) {
-            (void)fprintf(stderr,
-                          "gpt: %s: no such option, or its value is missing; try gpt --help\n",
-                          argv[i]);
-            return false;
-        } else if (!parse_value(s, argv[i], argv[i + 1])) {
-            return false;
-        } else {
-            i++;
-        }
+    const struct number_option numbers[] = {
+        {"--layers", 1, 1000, &s->net.layers}, {"--width", 1, 16384, &s->net.width},
+        {"--heads", 1, 1024, &s->net.heads},   {"--context", 1, 16384, &s->net.context},
+        {"--batch", 1, 65536, &s->net.batch},  {"--dropout", 0, 90, &s->dropout_percent},
+        {"--seed", 0, UINT32_MAX, &s->seed},   {"--ranks", 1, 1024, &s->net.ranks}};
+    const struct arguments arguments = {.training = &s->training,
+                                        .numbers = numbers,
+                                        .number_count = sizeof(numbers) / sizeof(numbers[0]),
+                                        .other = parse_other,
+                                        .ctx = s,
+                                        .wants_help = &s->wants_help};
+    if (!parse_arguments(argc, argv, &arguments)) {
+        return false;
     }
     if (s->net.width % s->net.heads != 0) {
         (void)fprintf(stderr, "gpt: --width %" PRIu32 " is no multiple of --heads %" PRIu32 "\n",
@@ -204,6 +93,7 @@ static bool parse_arguments(int argc, char **argv, struct settings *s)
         return false;
     }
     s->net.dropout = (float)s->dropout_percent / 100;
+    s->net.seed = s->seed;
     return true;
 }
 
@@ -254,28 +144,22 @@ static bool name_for_rank(const char **path, uint32_t rank, char *out, size_t ou
     return length > 0 && (size_t)length < out_size;
 }
 
-/* ---- */
+/* ---- the network as train.h wants it ---- */
 
-static int train_net(const struct training *t, struct gpt *gpt)
+static void load(void *ctx, uint64_t iteration, void *tokens, void *targets)
 {
-    struct atp_error err = {.status = ATP_OK};
-    enum atp_status status = train(t, gpt, &err);
-    const char *failure = device_failure(gpt->device);
-    if (status == ATP_OK && failure == NULL) {
-        return EXIT_TRAINED;
-    }
-    bool is_plan = t->plan_path != NULL && failure == NULL &&
-                   (err.line > 0 || status == ATP_ERR_INVALID || status == ATP_ERR_MISMATCH ||
-                    status == ATP_ERR_IO);
-    if (err.line > 0) {
-        (void)fprintf(stderr, "%s:%" PRIu32 ":%" PRIu32 ": %s\n", t->plan_path, err.line,
-                      err.column, err.text);
-    } else {
-        (void)fprintf(stderr, "gpt: %s%s%s\n", is_plan && status != ATP_ERR_IO ? t->plan_path : "",
-                      is_plan && status != ATP_ERR_IO ? ": " : "",
-                      failure != NULL ? failure : err.text);
-    }
-    return is_plan ? EXIT_BAD_PLAN : EXIT_FAILED;
+    gpt_load_batch((struct gpt *)ctx, iteration, (int32_t *)tokens, (int32_t *)targets);
+}
+
+static bool work(void *ctx, const struct work *work)
+{
+    return gpt_work((struct gpt *)ctx, work->step, work->iteration, work->reads, work->writes,
+                    work->workspace);
+}
+
+static float loss_of_net(void *ctx)
+{
+    return gpt_loss((struct gpt *)ctx);
 }
 
 static int run(const struct settings *s)
@@ -300,14 +184,14 @@ static int run(const struct settings *s)
     }
     gpt.sum_over_ranks = ranks_sum;
     training.is_silent = s->net.rank != 0;
-    if (!training.is_silent) {
-        (void)fprintf(stderr,
-                      "gpt: %" PRIu64 " parameters, %" PRIu64 " resident bytes, %" PRIu32
-                      " steps on %" PRIu32 " tensors\n",
-                      gpt.parameter_count, gpt_resident_bytes(&gpt), gpt.model.step_count,
-                      gpt.model.tensor_count);
-    }
-    int code = train_net(&training, &gpt);
+    struct network net = {.model = &gpt.model,
+                          .device = gpt.device,
+                          .resident_bytes = gpt_resident_bytes(&gpt),
+                          .ctx = &gpt,
+                          .load = load,
+                          .work = work,
+                          .loss = loss_of_net};
+    int code = train_network(&training, &net, gpt.parameter_count);
     gpt_finish(&gpt);
     free(text);
     return code;
@@ -316,12 +200,13 @@ static int run(const struct settings *s)
 int main(int argc, char **argv)
 {
     struct settings settings = {
-        .net = {.batch = 8, .ranks = 1, .rate = 6e-4f, .decay = 0.1f, .seed = 1},
+        .net = {.batch = 8, .ranks = 1, .rate = 6e-4f, .decay = 0.1f},
         .training = {.iterations = 20, .copies = {.copies = ATP_HOST_THREADS}},
         .text_path = GPT_TEXT,
-        .dropout_percent = 10};
+        .dropout_percent = 10,
+        .seed = 1};
     (void)parse_size("toy", &settings.net);
-    if (!parse_arguments(argc, argv, &settings)) {
+    if (!parse(argc, argv, &settings)) {
         return EXIT_USAGE;
     }
     if (settings.wants_help) {

@@ -36,7 +36,7 @@ struct gpt_op {
     uint64_t weight, bias;        /* places in the parameters; NO_BIAS: none */
     uint32_t drop;                /* number of the dropout: forward and backward share it */
     uint64_t count;               /* values in the first tensor that it writes */
-    uint32_t reads[GPT_USES_MAX], writes[GPT_USES_MAX];
+    uint32_t reads[USES_MAX], writes[USES_MAX];
 };
 
 #define NO_BIAS UINT64_MAX

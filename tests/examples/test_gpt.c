@@ -284,7 +284,7 @@ static void init(struct gpt *gpt, const struct gpt_config *config)
 /* One iteration with all tensors in memory of their own: no libatp. `updates`: or stops before. */
 static double iterate(struct gpt *gpt, uint64_t iteration, bool updates)
 {
-    void *tensors[128] = {NULL}, *reads[GPT_USES_MAX], *writes[GPT_USES_MAX];
+    void *tensors[128] = {NULL}, *reads[USES_MAX], *writes[USES_MAX];
     uint64_t bytes = 0, workspace_bytes = 0;
     ck_assert_uint_le(gpt->model.tensor_count, 128);
     for (uint32_t s = 0; s < gpt->model.step_count; s++) {

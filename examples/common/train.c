@@ -2,8 +2,8 @@
  *
  * ==== The whole integration with libatp ====
  *
- * gpt_* knows a model, which is plain data, and how to do any of its steps on arrays. What is here
- * connects the two: a callback that looks up the addresses of a step's tensors, and a loop.
+ * A network is a model, which is plain data, and functions that do any of its steps on arrays. What
+ * is here connects the two: a callback that looks up the addresses of a step's tensors, and a loop.
  */
 #include "train.h"
 
@@ -18,28 +18,29 @@
 /* An atp_step_fn. ATP_NONE asks for the inputs. */
 static enum atp_status run_step(void *ctx, const struct atp_step_call *call, struct atp_error *err)
 {
-    struct gpt *gpt = (struct gpt *)ctx;
-    void *reads[GPT_USES_MAX] = {NULL}, *writes[GPT_USES_MAX] = {NULL};
-    device_use_stream(gpt->device, call->stream);
+    const struct network *net = (const struct network *)ctx;
+    struct work work = {.step = call->step,
+                        .is_rerun = call->is_rerun,
+                        .iteration = call->iteration,
+                        .workspace = call->workspace};
+    device_use_stream(net->device, call->stream);
     if (call->step == ATP_NONE) {
-        gpt_load_batch(gpt, call->iteration, atp_replay_tensor_data(call->replay, GPT_TOKENS),
-                       atp_replay_tensor_data(call->replay, GPT_TARGETS));
+        net->load(net->ctx, call->iteration, atp_replay_tensor_data(call->replay, 0),
+                  atp_replay_tensor_data(call->replay, 1));
         return ATP_OK;
     }
-    const struct atp_step *step = &gpt->model.steps[call->step];
+    const struct atp_step *step = &net->model->steps[call->step];
     for (uint32_t i = 0; i < step->read_count; i++) {
-        reads[i] = atp_replay_tensor_data(call->replay, step->reads[i]);
+        work.reads[i] = atp_replay_tensor_data(call->replay, step->reads[i]);
     }
     for (uint32_t i = 0; i < step->write_count; i++) {
-        writes[i] = atp_replay_tensor_data(call->replay, step->writes[i]);
+        work.writes[i] = atp_replay_tensor_data(call->replay, step->writes[i]);
     }
     (void)err; /* what went wrong is in device_failure */
-    return gpt_work(gpt, call->step, call->iteration, reads, writes, call->workspace)
-               ? ATP_OK
-               : ATP_ERR_DEVICE;
+    return net->work(net->ctx, &work) ? ATP_OK : ATP_ERR_DEVICE;
 }
 
-static enum atp_status check_memory(const struct training *t, const struct gpt *gpt,
+static enum atp_status check_memory(const struct training *t, const struct network *net,
                                     const struct atp_plan *plan, struct atp_error *err)
 {
     if (t->memory_bytes == 0 || plan->arena_bytes <= t->memory_bytes) {
@@ -51,12 +52,13 @@ static enum atp_status check_memory(const struct training *t, const struct gpt *
                    ": plan a profile (--record) with atp-plan --budget %" PRIu64
                    ", and train with --plan",
                    t->plan_path == NULL ? "without a plan, training" : t->plan_path,
-                   plan->arena_bytes, t->memory_bytes, gpt_resident_bytes(gpt) + t->memory_bytes);
+                   plan->arena_bytes, t->memory_bytes, net->resident_bytes + t->memory_bytes);
     return ATP_ERR_LIMIT;
 }
 
-static enum atp_status iterate(const struct training *t, struct gpt *gpt, struct atp_replay *replay,
-                               struct timing *timing, struct atp_error *err)
+static enum atp_status iterate(const struct training *t, const struct network *net,
+                               struct atp_replay *replay, struct timing *timing,
+                               struct atp_error *err)
 {
     for (uint64_t i = 0; i < t->iterations; i++) {
         struct atp_iteration_report report;
@@ -69,40 +71,40 @@ static enum atp_status iterate(const struct training *t, struct gpt *gpt, struct
         }
         timing_add(timing, &report);
         if (!t->is_silent && t->prints_losses) {
-            (void)printf("%a\n", (double)gpt_loss(gpt));
+            (void)printf("%a\n", (double)net->loss(net->ctx));
         } else if (!t->is_silent && (i < 5 || (i + 1) % 10 == 0)) {
-            (void)printf("iteration %" PRIu64 ": loss %.4f\n", i, (double)gpt_loss(gpt));
+            (void)printf("iteration %" PRIu64 ": loss %.4f\n", i, (double)net->loss(net->ctx));
         }
     }
     return ATP_OK;
 }
 
-static enum atp_status train_on(const struct training *t, struct gpt *gpt,
+static enum atp_status train_on(const struct training *t, const struct network *net,
                                 const struct atp_plan *plan, struct atp_backend *backend,
                                 struct atp_error *err)
 {
     struct atp_replay *replay;
     struct timing timing;
     struct atp_replay_options options = {.step = run_step,
-                                         .step_ctx = gpt,
+                                         .step_ctx = (void *)net,
                                          .record = t->record_path != NULL,
                                          .report = true,
                                          .poison = t->poison};
     struct atp_profile_facts facts = {.device_name = device_is_cuda ? "cuda" : "host",
                                       .device_memory_bytes = (uint64_t)1 << 34,
-                                      .resident_bytes = gpt_resident_bytes(gpt),
-                                      .note = "recorded by examples/gpt"};
-    enum atp_status status = atp_replay_open(plan, &gpt->model, backend, &options, &replay, err);
+                                      .resident_bytes = net->resident_bytes,
+                                      .note = "recorded by a program of examples/"};
+    enum atp_status status = atp_replay_open(plan, net->model, backend, &options, &replay, err);
     if (status != ATP_OK) {
         return status;
     }
     plan = atp_replay_plan(replay);
-    status = check_memory(t, gpt, plan, err);
+    status = check_memory(t, net, plan, err);
     if (status == ATP_OK && !timing_init(&timing, t->iterations)) {
         status = ATP_ERR_NO_MEMORY;
     }
     if (status == ATP_OK) {
-        status = iterate(t, gpt, replay, &timing, err);
+        status = iterate(t, net, replay, &timing, err);
         if (status == ATP_OK && !t->is_silent) {
             timing_print(&timing, plan, t->plan_path != NULL);
         }
@@ -115,7 +117,7 @@ static enum atp_status train_on(const struct training *t, struct gpt *gpt,
     return status;
 }
 
-enum atp_status train(const struct training *t, struct gpt *gpt, struct atp_error *err)
+enum atp_status train(const struct training *t, const struct network *net, struct atp_error *err)
 {
     struct atp_plan_file *file = NULL;
     struct atp_backend *backend = NULL;
@@ -126,7 +128,7 @@ enum atp_status train(const struct training *t, struct gpt *gpt, struct atp_erro
                                 : atp_backend_host_create(&t->copies, &backend, err);
     }
     if (status == ATP_OK) {
-        status = train_on(t, gpt, file == NULL ? NULL : &file->plan, backend, err);
+        status = train_on(t, net, file == NULL ? NULL : &file->plan, backend, err);
     }
     atp_backend_destroy(backend);
     atp_plan_file_destroy(file);
