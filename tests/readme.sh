@@ -28,7 +28,9 @@ case ${1:-} in
     exit 2
     ;;
 esac
-if [ $# -eq 0 ]; then set -- README.md examples/README.md examples/gpt/README.md planner/*.md schemas/README.md; fi
+if [ $# -eq 0 ]; then
+    set -- README.md examples/README.md examples/gpt/README.md examples/resnet/README.md planner/*.md schemas/README.md
+fi
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -30,4 +30,14 @@ ON_BOTH static inline float random_uniform(uint64_t key, uint64_t counter)
     return (float)(random_bits(key, counter) >> 40) / 16777216.0f;
 }
 
+/* Of deviation 1: the sum of twelve uniform numbers is normal enough. */
+ON_BOTH static inline float random_normal(uint64_t key, uint64_t counter)
+{
+    float sum = -6;
+    for (uint64_t i = 0; i < 12; i++) {
+        sum += random_uniform(key, counter * 12 + i);
+    }
+    return sum;
+}
+
 #endif

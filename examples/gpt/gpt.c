@@ -24,16 +24,6 @@ static uint64_t key_of(const struct gpt *gpt, enum stream stream, uint64_t numbe
 
 /* ---- parameters ---- */
 
-/* Of deviation 1: the sum of twelve uniform numbers is normal enough. */
-static float random_normal(uint64_t key, uint64_t counter)
-{
-    float sum = -6;
-    for (uint64_t i = 0; i < 12; i++) {
-        sum += random_uniform(key, counter * 12 + i);
-    }
-    return sum;
-}
-
 static void draw(const struct gpt *gpt, float *values, uint64_t begin, uint64_t end,
                  float deviation)
 {

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a residual convolutional network has beside the layers of ../common/layers.h, on the host.
+ * Arrays of values are batch x size x size x channels, so one row per pixel. The same rules: sums
+ * run in an order that depends on the sizes alone, gradients of parameters are overwritten, scratch
+ * memory comes from the caller.
+ */
+#ifndef CONV_LAYERS_H
+#define CONV_LAYERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Without a bias: a normalisation follows. Zeros surround the images, so that only the stride,
+ * which divides in_size, makes them smaller. */
+struct conv {
+    uint32_t batch, in_size, in_channels, out_channels, kernel, stride; /* kernel: odd */
+    const float *weight; /* out_channels x kernel x kernel x in_channels */
+    float *d_weight;
+};
+uint64_t conv_weights(const struct conv *layer);
+uint64_t conv_forward_scratch(const struct conv *layer); /* bytes */
+uint64_t conv_backward_scratch(const struct conv *layer);
+void conv_forward(const struct conv *layer, float *out, const float *in, float *scratch);
+/* `d_in` NULL: nobody asks. `adds`: to what is in d_in already, the gradient of another reader. */
+void conv_backward(const struct conv *layer, float *d_in, const float *d_out, const float *in,
+                   bool adds, float *scratch);
+
+/* Normalisation of each channel over the batch. `stats` are of this batch: the channels' means,
+ * then 1 / their deviations. `running` are of all batches, the latest the most: means, then
+ * variances. */
+struct batch_norm {
+    uint64_t rows;
+    uint32_t channels;
+    float momentum; /* share of this batch in the running statistics */
+    const float *gain, *bias;
+    float *d_gain, *d_bias, *running;
+};
+uint64_t batch_norm_scratch(const struct batch_norm *layer); /* bytes, forward and backward */
+/* `updates`: also the running statistics, in a rerun a second time: then it must be false. */
+void batch_norm_forward(const struct batch_norm *layer, float *out, float *stats, const float *in,
+                        bool updates, double *scratch);
+/* `d_in` may be `d_out`. */
+void batch_norm_backward(const struct batch_norm *layer, float *d_in, const float *d_out,
+                         const float *in, const float *stats, double *scratch);
+
+/* All in place, and the backward pass needs the output only. */
+void relu_forward(float *values, uint64_t count);
+void relu_backward(float *d, const float *out, uint64_t count);
+/* values = relu(values + around) */
+void add_forward(float *values, const float *around, uint64_t count);
+
+/* Mean over each image's pixels. */
+struct pool {
+    uint32_t batch, size, channels;
+};
+void pool_forward(const struct pool *layer, float *out, const float *in);
+void pool_backward(const struct pool *layer, float *d_in, const float *d_out);
+
+#endif
