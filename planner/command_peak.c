@@ -24,17 +24,6 @@
 /* Near the least budget a plan may not be found: so many batch sizes are tried for the largest. */
 #define LARGEST_TRIES 4U
 
-struct source {
-    const struct profile_file *file;
-};
-
-static enum atp_status profile_of_file(void *ctx, uint64_t batch_size, struct region *region,
-                                       struct profile *out_profile, struct atp_error *err)
-{
-    const struct source *source = ctx;
-    return profile_at_batch(source->file, batch_size, region, out_profile, err);
-}
-
 static enum exit_code fail_usage(const char *text)
 {
     (void)fprintf(stderr, "atp-plan: %s\n", text);
@@ -155,8 +144,8 @@ static enum exit_code run_peak(const struct options *options, const struct profi
                                struct region *region)
 {
     struct atp_error err;
-    struct source of_file = {file};
-    const struct peak_source source = {profile_of_file, &of_file};
+    struct peak_file of_file = {file};
+    const struct peak_source source = peak_file_source(&of_file);
     const struct peak_options peaking = {
         .budget_bytes = options->budget.amount,
         .alignment_bytes = options->alignment_bytes,

@@ -26,6 +26,12 @@ struct peak_source {
     void *ctx;
 };
 
+/* The source that a profile file is; `file` outlives it. */
+struct peak_file {
+    const struct profile_file *file;
+};
+struct peak_source peak_file_source(struct peak_file *file);
+
 struct peak_options {
     uint64_t budget_bytes;
     uint64_t alignment_bytes; /* 0: chosen for each batch size */

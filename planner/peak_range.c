@@ -13,6 +13,18 @@
 
 #define BATCH_MAX (UINT64_C(1) << 31)
 
+static enum atp_status profile_of_file(void *ctx, uint64_t batch_size, struct region *region,
+                                       struct profile *out_profile, struct atp_error *err)
+{
+    const struct peak_file *of = ctx;
+    return profile_at_batch(of->file, batch_size, region, out_profile, err);
+}
+
+struct peak_source peak_file_source(struct peak_file *file)
+{
+    return (struct peak_source){profile_of_file, file};
+}
+
 enum atp_status peak_profile_at(const struct peak *peak, uint64_t batch_size, struct region *region,
                                 struct profile *out_profile, int64_t *out_update_ns,
                                 struct atp_error *err)

@@ -13,18 +13,6 @@
 #define DOWN       1000U
 #define RANGE_MOST 4U /* times the larger of the plan's batch size and the largest measured */
 
-/* A context is changeable, the file is not. */
-struct source {
-    const struct profile_file *file;
-};
-
-static enum atp_status profile_of_file(void *ctx, uint64_t batch_size, struct region *region,
-                                       struct profile *out_profile, struct atp_error *err)
-{
-    const struct source *source = ctx;
-    return profile_at_batch(source->file, batch_size, region, out_profile, err);
-}
-
 static uint64_t thousandths(double rate)
 {
     return (uint64_t)(rate * 1000 + 0.5);
@@ -52,8 +40,8 @@ enum atp_status report_curve_build(const struct atp_plan *plan, const struct pro
         return ATP_OK; /* one measurement says nothing of how throughput changes */
     }
     uint64_t measured = sizes[size_count - 1], own = plan->model.batch_size;
-    struct source of_file = {file};
-    const struct peak_source source = {profile_of_file, &of_file};
+    struct peak_file of_file = {file};
+    const struct peak_source source = peak_file_source(&of_file);
     const struct peak_options options = {
         .budget_bytes = plan->budget_bytes,
         .last_batch = RANGE_MOST * (measured > own ? measured : own),
