@@ -11,11 +11,11 @@ usage: sh tests/run.sh [--quick | --all | --config NAME] [--build DIR]
   --quick        one build with the default compiler, all tests (this is the default)
   --all          every configuration below, one after the other
   --config NAME  main      the default compiler (CC in the environment to choose), all tests; same as --quick
-                 release   optimised, assertions off
+                 release   optimised, assertions off; the suites of libraries and planner
                  sanitize  clang, address and undefined-behaviour sanitizers
                  threads   thread sanitizer; the suites that start threads
-                 nocuda    without the CUDA backend
-                 cuda      with the CUDA backend; skipped where there is no cuda.h
+                 nocuda    without the CUDA backend; the suites that link the runtime
+                 cuda      with the CUDA backend, the same; skipped where there is no cuda.h
   --build DIR    build there; default: build for main, build-NAME for the others (not with --all)
 
 The packages of .ci/packages are installed where they are missing; ATP_PACKAGES=skip prevents that.
@@ -117,10 +117,12 @@ export ASAN_OPTIONS="${ASAN_OPTIONS:-abort_on_error=1:allocator_may_return_null=
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:allocator_may_return_null=1}"
 
+# The planner is the same with and without CUDA.
+runtime_suites="--suite runtime --suite contract --suite examples"
 for config in $configs; do
     case $config in
     main) test_config main "${CC:-cc}" "" ;;
-    release) test_config release "${CC:-cc}" "" --buildtype=release ;;
+    release) test_config release "${CC:-cc}" "--suite runtime --suite contract --suite planner" --buildtype=release ;;
     sanitize)
         test_config sanitize "$(sanitizing_compiler)" "" -Db_sanitize=address,undefined -Db_lundef=false
         ;;
@@ -128,13 +130,13 @@ for config in $configs; do
         test_config threads "$(sanitizing_compiler)" "--suite runtime --suite contract" \
             -Db_sanitize=thread -Db_lundef=false
         ;;
-    nocuda) test_config nocuda "${CC:-cc}" "" -Dcuda=disabled ;;
+    nocuda) test_config nocuda "${CC:-cc}" "$runtime_suites" -Dcuda=disabled ;;
     cuda)
         include=$(cuda_include)
         if [ -z "$include" ]; then
             printf '\n== cuda: skipped, there is no cuda.h here\n'
         else
-            test_config cuda "${CC:-cc}" "" -Dcuda=enabled "-Dtoolkit_include=$include"
+            test_config cuda "${CC:-cc}" "$runtime_suites" -Dcuda=enabled "-Dtoolkit_include=$include"
         fi
         ;;
     *)
