@@ -20,6 +20,10 @@ struct import_numbers {
     uint64_t update_us;   /* 0: there is no update step */
 };
 
+/* What every importer begins with: the numbers, and no limit on pinned memory. Without tensors,
+ * steps and origin. `model_name` is kept. */
+struct profile import_base(const char *model_name, const struct import_numbers *numbers);
+
 /* Layers measured by hand, one a row: atp-plan(1) has the columns. Layer i reads what layer i - 1
  * wrote; its backward step reads that, its own output, what it saved, and the gradient of its
  * output, and writes the gradient of its input. `model_name` is kept. Errors of the reader carry

@@ -192,24 +192,14 @@ enum atp_status import_csv(const char *text, size_t size, const char *model_name
     if (numbers->update_us > 0) {
         (void)add_step(&chain, "update", ATP_PHASE_UPDATE, numbers->update_us * 1000);
     }
-    *out_profile = (struct profile){
-        .model = {.name = model_name,
-                  .batch_size = numbers->batch_size,
-                  .tensor_count = chain.tensor_count,
-                  .step_count = chain.step_count,
-                  .tensors = chain.tensors,
-                  .steps = chain.steps},
-        .device_name = "as given to atp-plan import",
-        .origin =
-            "layers measured by hand, atp-plan import --csv; a chain is assumed: each layer reads "
-            "the "
-            "one before it, and its backward step reads its input, its output and what it saved",
-        .device_memory_bytes = numbers->device_memory_bytes,
-        .pinned_bytes = UINT64_MAX,
-        .resident_bytes = numbers->resident_bytes,
-        .clock = {.step_ns = chain.step_ns,
-                  .d2h_bytes_per_second = numbers->d2h_bytes_per_second,
-                  .h2d_bytes_per_second = numbers->h2d_bytes_per_second},
-    };
+    *out_profile = import_base(model_name, numbers);
+    out_profile->model.tensor_count = chain.tensor_count;
+    out_profile->model.step_count = chain.step_count;
+    out_profile->model.tensors = chain.tensors;
+    out_profile->model.steps = chain.steps;
+    out_profile->clock.step_ns = chain.step_ns;
+    out_profile->origin =
+        "layers measured by hand, atp-plan import --csv; a chain is assumed: each layer reads the "
+        "one before it, and its backward step reads its input, its output and what it saved";
     return ATP_OK;
 }

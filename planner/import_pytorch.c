@@ -367,21 +367,15 @@ enum atp_status import_pytorch(const char *text, size_t size, const char *model_
     struct atp_step *steps = REGION_NEW(region, struct atp_step, import.found.step_count + 1);
     int64_t *step_ns = REGION_NEW(region, int64_t, import.found.step_count + 1);
     name_tensors(&import, tensors);
-    *out_profile = (struct profile){
-        .model = {.name = model_name,
-                  .batch_size = numbers->batch_size,
-                  .tensor_count = import.tensor_count,
-                  .step_count = make_steps(&import, steps, step_ns),
-                  .tensors = tensors,
-                  .steps = steps},
-        .device_name =
-            trace.device_name != NULL ? trace.device_name : "as given to atp-plan import",
-        .origin = describe(&import),
-        .device_memory_bytes = numbers->device_memory_bytes,
-        .resident_bytes = numbers->resident_bytes,
-        .clock = {.step_ns = step_ns,
-                  .d2h_bytes_per_second = numbers->d2h_bytes_per_second,
-                  .h2d_bytes_per_second = numbers->h2d_bytes_per_second},
-    };
+    *out_profile = import_base(model_name, numbers);
+    out_profile->model.tensor_count = import.tensor_count;
+    out_profile->model.step_count = make_steps(&import, steps, step_ns);
+    out_profile->model.tensors = tensors;
+    out_profile->model.steps = steps;
+    out_profile->clock.step_ns = step_ns;
+    out_profile->origin = describe(&import);
+    if (trace.device_name != NULL) {
+        out_profile->device_name = trace.device_name;
+    }
     return ATP_OK;
 }

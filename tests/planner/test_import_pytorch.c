@@ -264,6 +264,7 @@ START_TEST(makes_what_the_reader_of_profiles_takes)
     ck_assert_int_eq(profile_parse(text, size, region, &file, &err), ATP_OK);
     ck_assert_int_eq(profile_at_batch(file, 0, region, &again, &err), ATP_OK);
     ck_assert_int_eq(atp_model_compare(&profile.model, "a", &again.model, "b", &err), ATP_OK);
+    ck_assert_uint_eq(again.pinned_bytes, UINT64_MAX);
     free(text);
 }
 END_TEST
