@@ -11,16 +11,8 @@ static enum atp_status write_source(const struct options *options, const struct 
                                     struct atp_error *err)
 {
     struct out_file file;
-    if (options->output == NULL) {
-        return emit_c(plan, options->name, stdout, err);
-    }
     ATP_TRY(out_file_open(options->output, &file, err));
-    enum atp_status status = emit_c(plan, options->name, file.stream, err);
-    if (status != ATP_OK) {
-        out_file_drop(&file);
-        return status;
-    }
-    return out_file_close(&file, err);
+    return out_file_end(&file, emit_c(plan, options->name, file.stream, err), err);
 }
 
 enum exit_code command_emit(const struct options *options)

@@ -48,10 +48,6 @@ static enum exit_code write_page(const struct options *options, const struct rep
 {
     struct out_file file;
     struct atp_error err;
-    if (options->output == NULL) {
-        report_write(report, region, stdout);
-        return EXIT_CODE_DONE;
-    }
     if (out_file_open(options->output, &file, &err) != ATP_OK) {
         return command_fail(NULL, &err);
     }

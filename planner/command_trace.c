@@ -15,16 +15,8 @@ static enum atp_status write_trace(const struct options *options, const struct a
                                    struct atp_error *err)
 {
     struct out_file file;
-    if (options->output == NULL) {
-        return trace_write(plan, clock, region, stdout, err);
-    }
     ATP_TRY(out_file_open(options->output, &file, err));
-    enum atp_status status = trace_write(plan, clock, region, file.stream, err);
-    if (status != ATP_OK) {
-        out_file_drop(&file);
-        return status;
-    }
-    return out_file_close(&file, err);
+    return out_file_end(&file, trace_write(plan, clock, region, file.stream, err), err);
 }
 
 static enum exit_code trace_plan(const struct options *options, const struct atp_plan *plan,

@@ -46,6 +46,10 @@ static int create_beside(struct out_file *file)
 enum atp_status out_file_open(const char *path, struct out_file *out_file, struct atp_error *err)
 {
     struct stat info;
+    if (path == NULL) {
+        *out_file = (struct out_file){.stream = stdout};
+        return ATP_OK;
+    }
     bool exists = stat(path, &info) == 0;
     bool in_place = exists && !S_ISREG(info.st_mode);
     *out_file = (struct out_file){.path = exists ? realpath(path, NULL) : strdup(path)};
@@ -86,6 +90,9 @@ static void flush_directory(char *path)
 
 enum atp_status out_file_close(struct out_file *file, struct atp_error *err)
 {
+    if (file->path == NULL) {
+        return ATP_OK;
+    }
     bool is_whole = fflush(file->stream) == 0 && !ferror(file->stream);
     if (file->temporary != NULL) {
         is_whole = is_whole && fsync(fileno(file->stream)) == 0;
@@ -106,11 +113,23 @@ enum atp_status out_file_close(struct out_file *file, struct atp_error *err)
 
 void out_file_drop(struct out_file *file)
 {
+    if (file->path == NULL) {
+        return;
+    }
     (void)fclose(file->stream);
     if (file->temporary != NULL) {
         (void)unlink(file->temporary);
     }
     release(file);
+}
+
+enum atp_status out_file_end(struct out_file *file, enum atp_status written, struct atp_error *err)
+{
+    if (written != ATP_OK) {
+        out_file_drop(file);
+        return written;
+    }
+    return out_file_close(file, err);
 }
 
 enum atp_status out_file_probe(const char *path, struct atp_error *err)

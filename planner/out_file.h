@@ -14,10 +14,11 @@
 
 struct out_file {
     FILE *stream; /* to write to */
-    char *path, *temporary;
+    char *path, *temporary; /* NULL: standard output */
 };
 
-/* ATP_ERR_IO, ATP_ERR_NO_MEMORY; then there is nothing to close. */
+/* `path` NULL is standard output, which stays open, and whose errors are left to main. ATP_ERR_IO,
+ * ATP_ERR_NO_MEMORY; then there is nothing to close. */
 ATP_MUST_USE enum atp_status out_file_open(const char *path, struct out_file *out_file,
                                            struct atp_error *err);
 
@@ -27,6 +28,10 @@ ATP_MUST_USE enum atp_status out_file_close(struct out_file *file, struct atp_er
 
 /* Removes what was written and releases everything. */
 void out_file_drop(struct out_file *file);
+
+/* Closes the file of a writer that ended with ATP_OK, drops that of another. The status of both. */
+ATP_MUST_USE enum atp_status out_file_end(struct out_file *file, enum atp_status written,
+                                          struct atp_error *err);
 
 /* Would out_file_open succeed? A long search for what cannot be written then is avoided. Pipes and
  * devices are left alone: opening them may already mean something to who reads them. */

@@ -255,10 +255,5 @@ enum atp_status plan_emit_file(const struct atp_plan *plan, const char *path, st
 {
     struct out_file file;
     ATP_TRY(out_file_open(path, &file, err));
-    enum atp_status status = plan_emit(plan, file.stream, err);
-    if (status != ATP_OK) {
-        out_file_drop(&file);
-        return status;
-    }
-    return out_file_close(&file, err);
+    return out_file_end(&file, plan_emit(plan, file.stream, err), err);
 }

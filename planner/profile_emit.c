@@ -193,14 +193,6 @@ enum atp_status profile_emit_to(const struct profile_file *file, const char *pat
                                 struct atp_error *err)
 {
     struct out_file out;
-    if (path == NULL) {
-        return profile_emit(file, stdout, err);
-    }
     ATP_TRY(out_file_open(path, &out, err));
-    enum atp_status status = profile_emit(file, out.stream, err);
-    if (status != ATP_OK) {
-        out_file_drop(&out);
-        return status;
-    }
-    return out_file_close(&out, err);
+    return out_file_end(&out, profile_emit(file, out.stream, err), err);
 }

@@ -127,6 +127,33 @@ START_TEST(a_probe_leaves_nothing)
 }
 END_TEST
 
+START_TEST(ends_as_its_writer_did)
+{
+    struct out_file file;
+    struct atp_error err = {0};
+    open_it(&file);
+    ck_assert_int_eq(out_file_end(&file, ATP_ERR_INVALID, &err), ATP_ERR_INVALID);
+    ck_assert_int_eq(count_files(), 0);
+    open_it(&file);
+    ck_assert_int_eq(out_file_end(&file, ATP_OK, &err), ATP_OK);
+    ck_assert_int_eq(count_files(), 1);
+}
+END_TEST
+
+START_TEST(leaves_standard_output_open)
+{
+    struct out_file file;
+    struct atp_error err = {0};
+    ck_assert_int_eq(out_file_open(NULL, &file, &err), ATP_OK);
+    ck_assert_ptr_eq(file.stream, stdout);
+    ck_assert_int_eq(out_file_end(&file, ATP_ERR_INVALID, &err), ATP_ERR_INVALID);
+    ck_assert_int_eq(out_file_open(NULL, &file, &err), ATP_OK);
+    ck_assert_int_eq(out_file_close(&file, &err), ATP_OK);
+    ck_assert_int_ge(fprintf(stdout, "#\n"), 0);
+    ck_assert_int_eq(fflush(stdout), 0);
+}
+END_TEST
+
 START_TEST(knows_a_file_by_two_names)
 {
     struct out_file file;
@@ -151,6 +178,8 @@ int main(void)
     tcase_add_test(cases, leaves_nothing_when_the_disk_is_full);
     tcase_add_test(cases, two_writers_do_not_meet);
     tcase_add_test(cases, a_probe_leaves_nothing);
+    tcase_add_test(cases, ends_as_its_writer_did);
+    tcase_add_test(cases, leaves_standard_output_open);
     tcase_add_test(cases, knows_a_file_by_two_names);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
