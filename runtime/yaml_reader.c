@@ -409,14 +409,14 @@ enum atp_status doc_parse(const char *text, size_t size, struct doc **out_doc,
 }
 
 /* Reads by growing, so that pipes work as well as files. */
-static enum atp_status read_all(FILE *file, const char *path, char **out_text, size_t *out_size,
-                                struct atp_error *err)
+static enum atp_status read_all(FILE *file, const char *path, size_t most, char **out_text,
+                                size_t *out_size, struct atp_error *err)
 {
     size_t size = 0, capacity = (size_t)1 << 16;
     char *text = malloc(capacity);
     while (text != NULL) {
         size += fread(text + size, 1, capacity - size, file);
-        if (size < capacity || size > DOC_BYTES_MAX) {
+        if (size < capacity || size > most) {
             break;
         }
         capacity *= 2;
@@ -438,20 +438,25 @@ static enum atp_status read_all(FILE *file, const char *path, char **out_text, s
     return ATP_OK;
 }
 
+enum atp_status doc_read_text(const char *path, size_t most, char **out_text, size_t *out_size,
+                              struct atp_error *err)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        return atp_fail(err, ATP_ERR_IO, "cannot open %s: %s", path, strerror(errno));
+    }
+    enum atp_status status = read_all(file, path, most, out_text, out_size, err);
+    (void)fclose(file);
+    return status;
+}
+
 enum atp_status doc_read(const char *path, struct doc **out_doc, struct atp_error *err)
 {
     char *text = NULL;
     size_t size = 0;
     *out_doc = NULL;
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) {
-        return atp_fail(err, ATP_ERR_IO, "cannot open %s: %s", path, strerror(errno));
-    }
-    enum atp_status status = read_all(file, path, &text, &size, err);
-    (void)fclose(file);
-    if (status == ATP_OK) {
-        status = doc_parse(text, size, out_doc, err);
-        free(text);
-    }
+    ATP_TRY(doc_read_text(path, DOC_BYTES_MAX, &text, &size, err));
+    enum atp_status status = doc_parse(text, size, out_doc, err);
+    free(text);
     return status;
 }

@@ -47,7 +47,12 @@ struct doc;
 ATP_MUST_USE enum atp_status doc_parse(const char *text, size_t size, struct doc **out_doc,
                                        struct atp_error *err);
 
-/* The same for a file; ATP_ERR_IO when it cannot be read. */
+/* All of a file or pipe, to be freed; not terminated. One of more than `most` bytes is read no
+ * further than shows that it is. ATP_ERR_IO when it cannot be read, ATP_ERR_NO_MEMORY. */
+ATP_MUST_USE enum atp_status doc_read_text(const char *path, size_t most, char **out_text,
+                                           size_t *out_size, struct atp_error *err);
+
+/* doc_parse of a file; ATP_ERR_IO when it cannot be read. */
 ATP_MUST_USE enum atp_status doc_read(const char *path, struct doc **out_doc,
                                       struct atp_error *err);
 
