@@ -139,13 +139,12 @@ static void round_multipliers(const struct lp *lp, const double *multipliers, in
     }
 }
 
-void certificate_make(const struct problem *problem, const struct relax_grid *grid,
-                      const struct relax_rows *rows, const double *multipliers,
-                      int64_t tolerance_ns, struct region *region, struct certificate *out)
+int64_t certificate_make(const struct problem *problem, const struct relax_grid *grid,
+                         const struct relax_rows *rows, const double *multipliers, int64_t goal_ns,
+                         struct region *region, struct certificate *out)
 {
     const struct lp *lp = &rows->lp;
-    int64_t goal_ns =
-        relax_bound_ns(rows, problem, certificate_value(lp, multipliers, region)) - tolerance_ns;
+    int64_t bound_ns = INT64_MIN;
     double largest = 0;
     int above = 0; /* all are below 2^above */
     for (uint32_t i = 0; i < lp->row_count; i++) {
@@ -159,15 +158,13 @@ void certificate_make(const struct problem *problem, const struct relax_grid *gr
         .identity = certificate_identity(lp),
         .multipliers = REGION_NEW(region, double, lp->row_count),
     };
-    for (int bits = BITS_FIRST; bits <= BITS_LAST; bits += BITS_STEP) {
+    for (int bits = BITS_FIRST; bits <= BITS_LAST && bound_ns < goal_ns; bits += BITS_STEP) {
         out->exponent =
             above - bits < -CERTIFICATE_EXPONENT_MAX ? -CERTIFICATE_EXPONENT_MAX : above - bits;
         round_multipliers(lp, multipliers, out->exponent, out->multipliers);
-        double value = certificate_value(lp, out->multipliers, region);
-        if (relax_bound_ns(rows, problem, value) >= goal_ns) {
-            break;
-        }
+        bound_ns = relax_bound_ns(rows, problem, certificate_value(lp, out->multipliers, region));
     }
+    return bound_ns;
 }
 
 static enum atp_status check_grid(const struct problem *problem, const struct relax_grid *grid,

@@ -26,11 +26,11 @@ struct certificate {
  * instead of proving little. No proof rests on it. */
 uint64_t certificate_identity(const struct lp *lp);
 
-/* The certificate with the shortest multipliers that lose `tolerance_ns` at most against the given
- * ones; its own certificate_bound counts. Borrows the grid. */
-void certificate_make(const struct problem *problem, const struct relax_grid *grid,
-                      const struct relax_rows *rows, const double *multipliers,
-                      int64_t tolerance_ns, struct region *region, struct certificate *out);
+/* The certificate with the shortest multipliers, rounded from the given ones, that prove `goal_ns`;
+ * with the longest where none do. Returns the bound that it proves. Borrows the grid. */
+int64_t certificate_make(const struct problem *problem, const struct relax_grid *grid,
+                         const struct relax_rows *rows, const double *multipliers, int64_t goal_ns,
+                         struct region *region, struct certificate *out);
 
 /* The bound that the multipliers prove for the linear program: never above its optimum, however
  * the arithmetic rounds. -INFINITY when a multiplier is not a finite number. */

@@ -190,11 +190,9 @@ static void certify(const struct attempt *attempt, const struct problem *problem
                     struct region *region, struct relax_solution *out)
 {
     struct certificate *certificate = REGION_NEW(region, struct certificate, 1);
-    const struct relax_rows *rows = &attempt->rows;
-    certificate_make(problem, &attempt->grid, rows, attempt->result.multipliers,
-                     problem->compute_ns / CERTIFICATE_LOSS, region, certificate);
-    out->bound_ns = relax_bound_ns(rows, problem,
-                                   certificate_value(&rows->lp, certificate->multipliers, region));
+    int64_t goal_ns = attempt->bound_ns - problem->compute_ns / CERTIFICATE_LOSS;
+    out->bound_ns = certificate_make(problem, &attempt->grid, &attempt->rows,
+                                     attempt->result.multipliers, goal_ns, region, certificate);
     out->certificate = out->bound_ns > problem->compute_ns ? certificate : NULL;
 }
 
