@@ -258,6 +258,12 @@ static void begin_with_start(struct solver *s, struct settle_result *best)
     best->iteration_ns = plan->predicted.iteration_ns;
 }
 
+/* There is a plan, and nothing is faster or nothing will be looked for. */
+static bool is_done(const struct solver *s, const struct settle_result *best, int64_t bound_ns)
+{
+    return best->placed.fits && (is_stopped(s) || best->iteration_ns <= bound_ns);
+}
+
 /* Goes on from `best`, where that fits. */
 static enum atp_status search_until_placed(struct solver *s, const struct relax_solution *relaxed,
                                            const struct baseline_list *baselines,
@@ -269,19 +275,15 @@ static enum atp_status search_until_placed(struct solver *s, const struct relax_
         struct search_result found;
         struct settle_result settled;
         struct atp_plan plan;
-        if ((round > 0 || best->placed.fits) &&
-            (is_stopped(s) || (best->placed.fits && best->iteration_ns <= relaxed->bound_ns))) {
+        if (is_done(s, best, relaxed->bound_ns) || (round > 0 && is_stopped(s))) {
             break;
         }
         struct search_options options = round_options(s, baselines);
         options.seed = round;
         options.start = round > 0 ? &at : NULL;
         search_once(s, relaxed, &options, &found);
-        if (!found.found && best->placed.fits) {
-            break;
-        }
         if (!found.found) {
-            return refuse_search(s, &found, err);
+            return best->placed.fits ? ATP_OK : refuse_search(s, &found, err);
         }
         selection_copy(&s->problem, &found.selection, &at);
         if (best->placed.fits && found.iteration_ns >= best->iteration_ns) {
@@ -326,12 +328,6 @@ static bool find_free_plan(struct solver *s, const struct baseline_list *baselin
     *s->plan = plan;
     selection_copy(&s->problem, &found.selection, &s->report->selection);
     return true;
-}
-
-/* Nothing is faster, or nothing will be looked for. */
-static bool is_done(const struct solver *s, const struct settle_result *best)
-{
-    return best->placed.fits && (is_stopped(s) || best->iteration_ns == s->problem.compute_ns);
 }
 
 /* The judges: nothing leaves that they have not accepted. */
@@ -380,7 +376,7 @@ enum atp_status solve(const struct profile *profile, const struct solve_options 
     relax_trivially(&s.problem, region, &relaxed);
     struct settle_result best;
     begin_with_start(&s, &best);
-    if (!is_done(&s, &best) && !find_free_plan(&s, &baselines)) {
+    if (!is_done(&s, &best, s.problem.compute_ns) && !find_free_plan(&s, &baselines)) {
         ATP_TRY(bound_problem(&s, &relaxed, err));
         ATP_TRY(search_until_placed(&s, &relaxed, &baselines, &best, err));
     }
