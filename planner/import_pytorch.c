@@ -36,16 +36,6 @@ struct import {
     uint64_t gradient_bytes; /* of weights: resident */
 };
 
-static bool has_any(const char *text, const char *const *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strstr(text, words[i]) != NULL) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Nodes of autograd that keep no tensor of the forward pass. */
 static bool keeps_nothing(const char *name)
 {
@@ -55,7 +45,7 @@ static bool keeps_nothing(const char *name)
         "MeanBackward",   "CatBackward",   "StackBackward",   "SplitBackward",  "SliceBackward",
         "SelectBackward", "Unsqueeze",     "SqueezeBackward", "ReshapeAlias",   "CloneBackward",
         "ToCopyBackward", "UnbindBackward"};
-    return has_any(name, words, sizeof(words) / sizeof(words[0]));
+    return pytorch_has_any(name, words, sizeof(words) / sizeof(words[0]));
 }
 
 static void add_use(struct trace_uses *uses, uint32_t storage)

@@ -9,6 +9,7 @@
 #include "fail.h"
 #include "profile_file.h"
 #include "yaml_reader.h"
+#include "yaml_text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -314,18 +315,6 @@ static void merge_link(const struct merge *m, struct profile_file *out,
     profile_file_set_rates(out);
 }
 
-/* Cuts what is too long for the format between two characters. */
-static void cut_text(char *text, size_t most)
-{
-    if (strlen(text) <= most) {
-        return;
-    }
-    while (most > 0 && ((unsigned char)text[most] & 0xC0U) == 0x80U) {
-        most--;
-    }
-    text[most] = '\0';
-}
-
 /* Where each batch size's numbers come from; once where all say the same, if anything. */
 static const char *merge_origin(const struct merge *m)
 {
@@ -347,7 +336,7 @@ static const char *merge_origin(const struct merge *m)
                             m->columns[c].batch, origin != NULL ? origin : "not said");
         used += (size_t)size;
     }
-    cut_text(text, DOC_TEXT_MAX);
+    yaml_cut(text, DOC_TEXT_MAX);
     return text;
 }
 

@@ -7,6 +7,7 @@
 
 #include "fail.h"
 #include "yaml_reader.h"
+#include "yaml_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,10 +39,10 @@ static bool begins_with(const char *text, const char *beginning)
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-static bool has_any(const char *text, const char *const *words, size_t count)
+bool pytorch_has_any(const char *name, const char *const *words, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (strstr(text, words[i]) != NULL) {
+        if (strstr(name, words[i]) != NULL) {
             return true;
         }
     }
@@ -66,7 +67,7 @@ static bool is_never(const char *name)
                                         "c10d::",
                                         "nccl:",
                                         "gloo:"};
-    return has_any(name, words, sizeof(words) / sizeof(words[0]));
+    return pytorch_has_any(name, words, sizeof(words) / sizeof(words[0]));
 }
 
 /* The last iteration that torch.profiler was told of, or everything. */
@@ -107,20 +108,13 @@ static const char *clean_name(const char *name, struct region *region)
         name += strlen(PYTORCH_AUTOGRAD);
     }
     char *copy = region_copy_text(region, name);
-    size_t length = strlen(copy);
-    if (length > NAME_MAX) {
-        length = NAME_MAX;
-        while (length > 0 && ((unsigned char)copy[length] & 0xC0U) == 0x80U) {
-            length--;
-        }
-        copy[length] = '\0';
-    }
+    yaml_cut(copy, NAME_MAX);
     for (char *c = copy; *c != '\0'; c++) {
         if ((unsigned char)*c < 0x20 || *c == 0x7F) {
             *c = '_';
         }
     }
-    return length > 0 ? copy : "unnamed";
+    return copy[0] != '\0' ? copy : "unnamed";
 }
 
 static uint32_t add_step(struct finder *finder, const struct trace_op *op, const char *name)

@@ -50,6 +50,9 @@ struct pytorch_steps {
     uint32_t *op_step;              /* per operator: its step; ATP_NONE: not in the iteration */
 };
 
+/* Is one of the words in the name of an operator? */
+bool pytorch_has_any(const char *name, const char *const *words, size_t count);
+
 /* Of the last iteration that the profiler was told of by step(), else of the whole trace.
  * ATP_ERR_SYNTAX, with the place, for a trace without a backward pass, without memory, or of more
  * than one iteration. */

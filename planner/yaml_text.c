@@ -30,6 +30,17 @@ size_t yaml_decode(const char *text, uint32_t *out_code)
     return code < least[size] || code > 0x10FFFF || is_surrogate ? 0 : size;
 }
 
+void yaml_cut(char *text, size_t most)
+{
+    if (strlen(text) <= most) {
+        return;
+    }
+    while (most > 0 && ((unsigned char)text[most] & 0xC0U) == 0x80U) {
+        most--;
+    }
+    text[most] = '\0';
+}
+
 static bool is_plain(const char *name)
 {
     static const char *const reserved[] = {"true", "false", "yes", "no", "on",
