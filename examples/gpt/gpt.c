@@ -259,29 +259,31 @@ static void work_forward(struct gpt *gpt, const struct gpt_op *op, uint64_t iter
                          void *const *in, void *const *out, void *workspace)
 {
     struct device *device = gpt->device;
-    struct linear linear = linear_of(gpt, op);
-    struct norm norm = norm_of(gpt, op);
-    struct attention attention = attention_of(gpt);
-    struct embed embed = embed_of(gpt, op, iteration);
-    struct loss loss = loss_of(gpt);
-    struct dropout drop = dropout_of(gpt, op, op->count, iteration);
     if (op->kind == EMBED) {
+        struct embed embed = embed_of(gpt, op, iteration);
         embed_forward(device, &embed, out[0], in[0]);
     } else if (op->kind == NORM) {
+        struct norm norm = norm_of(gpt, op);
         norm_forward(device, &norm, out[0], out[1], in[0]);
     } else if (op->kind == LINEAR) {
+        struct linear linear = linear_of(gpt, op);
         linear_forward(device, &linear, out[0], in[0]);
     } else if (op->kind == SCORES) {
+        struct attention attention = attention_of(gpt);
         scores_forward(device, &attention, out[0], in[0]);
     } else if (op->kind == DROPOUT) {
+        struct dropout drop = dropout_of(gpt, op, op->count, iteration);
         dropout(device, &drop, out[0], in[0], op->count);
     } else if (op->kind == MIX) {
+        struct attention attention = attention_of(gpt);
         mix_forward(device, &attention, out[0], in[0], in[1]);
     } else if (op->kind == RESIDUAL) {
+        struct dropout drop = dropout_of(gpt, op, op->count, iteration);
         residual(device, &drop, out[0], in[0], in[1], op->count);
     } else if (op->kind == GELU) {
         gelu_forward(device, out[0], in[0], op->count);
     } else {
+        struct loss loss = loss_of(gpt);
         loss_forward(device, &loss, out[0], in[1], workspace, gpt->loss);
     }
 }
@@ -290,28 +292,29 @@ static void work_backward(struct gpt *gpt, const struct gpt_op *op, uint64_t ite
                           void *const *in, void *const *out)
 {
     struct device *device = gpt->device;
-    struct linear linear = linear_of(gpt, op);
-    struct norm norm = norm_of(gpt, op);
-    struct attention attention = attention_of(gpt);
-    struct embed embed = embed_of(gpt, op, iteration);
-    struct loss loss = loss_of(gpt);
-    struct dropout drop = dropout_of(gpt, op, op->count, iteration);
     if (op->kind == LOSS_BACKWARD) {
+        struct loss loss = loss_of(gpt);
         loss_backward(device, &loss, out[0], in[0], in[1]);
     } else if (op->kind == LINEAR_BACKWARD) {
+        struct linear linear = linear_of(gpt, op);
         linear_backward(device, &linear, out[0], in[0], in[1]);
     } else if (op->kind == NORM_BACKWARD) {
         /* Nothing came around the last norm. */
+        struct norm norm = norm_of(gpt, op);
         norm_backward(device, &norm, out[0], in[0], in[1], in[2], in[3] != NULL);
     } else if (op->kind == DROPOUT_BACKWARD) {
+        struct dropout drop = dropout_of(gpt, op, op->count, iteration);
         dropout(device, &drop, out[0], in[0], op->count);
     } else if (op->kind == GELU_BACKWARD) {
         gelu_backward(device, out[0], in[1], op->count);
     } else if (op->kind == MIX_BACKWARD) {
+        struct attention attention = attention_of(gpt);
         mix_backward(device, &attention, out[0], out[1], in[0], in[1], in[2]);
     } else if (op->kind == SCORES_BACKWARD) {
+        struct attention attention = attention_of(gpt);
         scores_backward(device, &attention, out[0], in[0], in[1], in[2]);
     } else {
+        struct embed embed = embed_of(gpt, op, iteration);
         embed_backward(device, &embed, in[0], in[1]);
     }
 }

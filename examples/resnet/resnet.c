@@ -234,49 +234,49 @@ static void update(struct resnet *net, uint64_t iteration)
 
 static void work_forward(struct resnet *net, const struct resnet_op *op, const struct work *work)
 {
-    struct conv conv = conv_of(net, op);
-    struct batch_norm norm = norm_of(net, op);
-    struct linear head = head_of(net, op);
-    struct pool pool = pool_of(net, op);
-    struct loss loss = loss_of(net);
     void *const *in = work->reads, *const *out = work->writes;
     if (op->kind == CONV) {
+        struct conv conv = conv_of(net, op);
         conv_forward(&conv, out[0], in[0], work->workspace);
     } else if (op->kind == NORM) {
+        struct batch_norm norm = norm_of(net, op);
         batch_norm_forward(&norm, out[0], out[1], in[0], !work->is_rerun, work->workspace);
     } else if (op->kind == RELU) {
         relu_forward(out[0], op->count);
     } else if (op->kind == ADD) {
         add_forward(out[0], in[1], op->count);
     } else if (op->kind == POOL) {
+        struct pool pool = pool_of(net, op);
         pool_forward(&pool, out[0], in[0]);
     } else if (op->kind == LINEAR) {
+        struct linear head = head_of(net, op);
         linear_forward(net->device, &head, out[0], in[0]);
     } else {
+        struct loss loss = loss_of(net);
         loss_forward(net->device, &loss, out[0], in[1], work->workspace, &net->loss);
     }
 }
 
 static void work_backward(struct resnet *net, const struct resnet_op *op, const struct work *work)
 {
-    struct conv conv = conv_of(net, op);
-    struct batch_norm norm = norm_of(net, op);
-    struct linear head = head_of(net, op);
-    struct pool pool = pool_of(net, op);
-    struct loss loss = loss_of(net);
     void *const *in = work->reads, *const *out = work->writes;
     if (op->kind == LOSS_BACKWARD) {
+        struct loss loss = loss_of(net);
         loss_backward(net->device, &loss, out[0], in[0], in[1]);
     } else if (op->kind == LINEAR_BACKWARD) {
+        struct linear head = head_of(net, op);
         linear_backward(net->device, &head, out[0], in[0], in[1]);
     } else if (op->kind == POOL_BACKWARD) {
+        struct pool pool = pool_of(net, op);
         pool_backward(&pool, out[0], in[0]);
     } else if (op->kind == RELU_BACKWARD) {
         relu_backward(out[0], in[1], op->count);
     } else if (op->kind == NORM_BACKWARD) {
+        struct batch_norm norm = norm_of(net, op);
         batch_norm_backward(&norm, out[0], in[0], in[1], in[2], work->workspace);
     } else {
         /* Images have no gradient. Where a third tensor is read, it is the one that is written. */
+        struct conv conv = conv_of(net, op);
         conv_backward(&conv, out[0], in[0], in[1], in[2] != NULL, work->workspace);
     }
 }
