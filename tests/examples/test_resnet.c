@@ -17,6 +17,7 @@
 #include "layers.h"
 #include "resnet.h"
 #include "run_tests.h"
+#include "slopes.h"
 
 /* In (-1, 1). */
 static float noise(uint64_t key, uint64_t i)
@@ -393,37 +394,23 @@ static double iterate(struct run *run, uint64_t iteration, bool updates)
     return (double)run->net.loss;
 }
 
-/* The loss with parameter `at` moved by `delta`. */
-static double loss_at(struct run *run, uint64_t at, float delta)
+static double loss_of_first(void *run)
 {
-    float kept = run->net.parameters.values[at];
-    run->net.parameters.values[at] += delta;
-    double value = iterate(run, 0, false);
-    run->net.parameters.values[at] = kept;
-    return value;
-}
-
-/* The steepest of `count` parameters: there a wrong gradient shows best. */
-static void assert_slope(struct run *run, const float *gradients, uint64_t begin, uint64_t count,
-                         const char *name)
-{
-    const float delta = 2e-3f;
-    uint64_t at = begin;
-    for (uint64_t i = begin; i < begin + count; i++) {
-        at = fabsf(gradients[i]) > fabsf(gradients[at]) ? i : at;
-    }
-    double slope = (loss_at(run, at, delta) - loss_at(run, at, -delta)) / (2 * (double)delta);
-    double gradient = (double)gradients[at];
-    ck_assert_msg(fabs(slope) > 1e-2, "%s: parameter %d does not matter", name, (int)at);
-    /* Kinks of ReLU within delta leave some percent. */
-    ck_assert_msg(fabs(slope - gradient) < 1e-3 + 0.05 * fabs(slope),
-                  "%s: parameter %d: slope %g, gradient %g", name, (int)at, slope, gradient);
+    return iterate((struct run *)run, 0, false);
 }
 
 START_TEST(has_the_gradients_of_its_loss)
 {
     struct run run;
     init(&run, &tiny);
+    /* Kinks of ReLU within delta leave some percent. */
+    const struct slopes slopes = {.loss = loss_of_first,
+                                  .ctx = &run,
+                                  .values = run.net.parameters.values,
+                                  .delta = 2e-3f,
+                                  .least_slope = 1e-2,
+                                  .absolute = 1e-3,
+                                  .relative = 0.05};
     uint64_t bytes = run.net.parameter_count * sizeof(float);
     float *gradients = (float *)malloc(bytes);
     ck_assert_ptr_nonnull(gradients);
@@ -436,10 +423,10 @@ START_TEST(has_the_gradients_of_its_loss)
         struct resnet_place place = resnet_step_place(&run.net, s);
         const char *name = run.net.model.steps[s].name;
         if (place.weights > 0) {
-            assert_slope(&run, gradients, place.weight, place.weights, name);
+            slopes_assert(&slopes, gradients, place.weight, place.weights, name);
         }
         if (place.biases > 0) {
-            assert_slope(&run, gradients, place.bias, place.biases, name);
+            slopes_assert(&slopes, gradients, place.bias, place.biases, name);
         }
     }
     free(gradients);
