@@ -84,7 +84,7 @@ list '*.c' '*.h' '*.sh' '*.py' '*.yaml' '*meson.build' meson_options.txt |
         echo "$file:1: no SPDX-License-Identifier in the first three lines"
     fi
     case $file in
-    runtime/include/* | runtime/*.[ch] | examples/*.[ch]) licence=Apache-2.0 ;;
+    runtime/include/* | runtime/*.[ch] | examples/*.[ch] | examples/*.cu) licence=Apache-2.0 ;;
     planner/*.[ch] | tests/*.[ch]) licence=GPL-3.0-or-later ;;
     *) licence= ;;
     esac
@@ -92,7 +92,7 @@ list '*.c' '*.h' '*.sh' '*.py' '*.yaml' '*meson.build' meson_options.txt |
         echo "$file:1: the licence here is $licence"
     fi
     case $file in
-    *.c | *.h | *.sh | *.py)
+    *.c | *.h | *.cu | *.sh | *.py)
         lines=$(wc -l <"$file")
         if [ "$lines" -gt 600 ]; then echo "$file:600: has $lines lines, 600 at most"; fi
         ;;

@@ -2,7 +2,7 @@
  *
  * The mathematics of the networks and nothing else: arrays in, arrays out, row-major, one row per
  * token. What only convolutional networks need is in ../resnet/conv_layers.h.
- * layers_host.c implements this on the CPU (OpenBLAS, OpenMP), layers_cuda.cu on a CUDA device
+ * layers_host.c implements this on the CPU (OpenBLAS, OpenMP), layers_cuda*.cu on a CUDA device
  * (cuBLAS); the link line chooses. All sums run in an order that depends on the sizes alone, so
  * that equal inputs give equal bits. Gradients of parameters are overwritten, not added to, but
  * where it says so.
