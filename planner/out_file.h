@@ -13,7 +13,7 @@
 #include <atp/status.h>
 
 struct out_file {
-    FILE *stream; /* to write to */
+    FILE *stream;           /* to write to */
     char *path, *temporary; /* NULL: standard output */
 };
 

@@ -78,7 +78,7 @@ for path in runtime/include/atp/*.h; do
 done >>"$breaches"
 
 # A licence on every file that we write; sizes that one can read. Test data may be damaged on purpose.
-list '*.c' '*.h' '*.sh' '*.py' '*.yaml' '*meson.build' meson_options.txt |
+list '*.c' '*.h' '*.cu' '*.sh' '*.py' '*.yaml' '*meson.build' meson_options.txt |
     grep -Ev '^tests/(.*/)?(corpus|data|golden)/|^meson_options[.]txt$' | while IFS= read -r file; do
     if ! head -n 3 "$file" | grep -Eq 'SPDX-License-Identifier: (Apache-2[.]0|GPL-3[.]0-or-later)'; then
         echo "$file:1: no SPDX-License-Identifier in the first three lines"
