@@ -128,11 +128,10 @@ struct adamw {
     float rate, beta1, beta2, epsilon, decay;
     uint64_t iteration; /* from 0 */
 };
-/* Parameters, their moments and gradients. */
+/* Parameters, their gradients and moments. */
 struct parameters {
     uint64_t count;
-    float *values, *first, *second;
-    const float *gradients;
+    float *values, *gradients, *first, *second;
 };
 void adamw(struct device *device, const struct adamw *rule, const struct parameters *parameters);
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "counter_random.h"
+#include "parameters.h"
 #include "table.h"
 
 /* What random numbers are for: part of their key. */
@@ -73,7 +74,7 @@ static bool init_parameters(struct gpt *gpt)
 
 uint64_t gpt_resident_bytes(const struct gpt *gpt)
 {
-    return 4 * gpt->parameter_count * sizeof(float);
+    return parameters_bytes(gpt->parameter_count);
 }
 
 static bool init_all(struct gpt *gpt)
@@ -85,21 +86,14 @@ static bool init_all(struct gpt *gpt)
     if (gpt->device == NULL) {
         return false;
     }
-    uint64_t bytes = gpt->parameter_count * sizeof(float);
-    gpt->gradients = (float *)device_take(gpt->device, bytes);
     gpt->loss = (float *)device_take(gpt->device, sizeof(float));
-    gpt->parameters = (struct parameters){.count = gpt->parameter_count,
-                                          .values = (float *)device_take(gpt->device, bytes),
-                                          .first = (float *)device_take(gpt->device, bytes),
-                                          .second = (float *)device_take(gpt->device, bytes),
-                                          .gradients = gpt->gradients};
     uint64_t tokens = (uint64_t)gpt->config.batch * gpt->config.context;
     gpt->batch_tokens = (int32_t *)calloc(2 * tokens, sizeof(int32_t));
     gpt->sums =
         (float *)calloc(gpt->config.ranks > 1 ? gpt->parameter_count + 1 : 1, sizeof(float));
-    return gpt->gradients != NULL && gpt->loss != NULL && gpt->parameters.values != NULL &&
-           gpt->parameters.first != NULL && gpt->parameters.second != NULL &&
-           gpt->batch_tokens != NULL && gpt->sums != NULL && init_parameters(gpt);
+    return gpt->loss != NULL && gpt->batch_tokens != NULL && gpt->sums != NULL &&
+           parameters_take(&gpt->parameters, gpt->device, gpt->parameter_count) &&
+           init_parameters(gpt);
 }
 
 bool gpt_init(struct gpt *gpt, const struct gpt_config *config, const char *text,
@@ -116,11 +110,8 @@ bool gpt_init(struct gpt *gpt, const struct gpt_config *config, const char *text
 void gpt_finish(struct gpt *gpt)
 {
     if (gpt->device != NULL) {
-        device_give(gpt->device, gpt->parameters.second);
-        device_give(gpt->device, gpt->parameters.first);
         device_give(gpt->device, gpt->parameters.values);
         device_give(gpt->device, gpt->loss);
-        device_give(gpt->device, gpt->gradients);
         device_close(gpt->device);
     }
     free(gpt->sums);
@@ -174,8 +165,8 @@ static struct linear linear_of(const struct gpt *gpt, const struct gpt_op *op)
                            .out_width = op->out_width,
                            .weight = gpt->parameters.values + op->weight,
                            .bias = has_bias ? gpt->parameters.values + op->bias : NULL,
-                           .d_weight = gpt->gradients + op->weight,
-                           .d_bias = has_bias ? gpt->gradients + op->bias : NULL};
+                           .d_weight = gpt->parameters.gradients + op->weight,
+                           .d_bias = has_bias ? gpt->parameters.gradients + op->bias : NULL};
 }
 
 static struct norm norm_of(const struct gpt *gpt, const struct gpt_op *op)
@@ -184,8 +175,8 @@ static struct norm norm_of(const struct gpt *gpt, const struct gpt_op *op)
                          .width = op->out_width,
                          .gain = gpt->parameters.values + op->weight,
                          .bias = gpt->parameters.values + bias_place(op),
-                         .d_gain = gpt->gradients + op->weight,
-                         .d_bias = gpt->gradients + bias_place(op)};
+                         .d_gain = gpt->parameters.gradients + op->weight,
+                         .d_bias = gpt->parameters.gradients + bias_place(op)};
 }
 
 /* `count`: the values of this rank's part, the places of which follow those of lower ranks. */
@@ -206,8 +197,8 @@ static struct embed embed_of(const struct gpt *gpt, const struct gpt_op *op, uin
                           .width = gpt->config.width,
                           .token = gpt->parameters.values + op->weight,
                           .position = gpt->parameters.values + bias_place(op),
-                          .d_token = gpt->gradients + op->weight,
-                          .d_position = gpt->gradients + bias_place(op),
+                          .d_token = gpt->parameters.gradients + op->weight,
+                          .d_position = gpt->parameters.gradients + bias_place(op),
                           .drop = dropout_of(gpt, op, rows * gpt->config.width, iteration)};
 }
 
@@ -240,16 +231,11 @@ static void update(struct gpt *gpt, uint64_t iteration)
         if (place.biases == 0) {
             continue; /* none, or the head's, which are the embedding's */
         }
-        struct parameters part = gpt->parameters;
         uint64_t begins[] = {place.weight, place.bias}, counts[] = {place.weights, place.biases};
         for (int i = 0; i < 2; i++) {
             bool decays = i == 0 && gpt->ops[s].kind != NORM;
+            struct parameters part = parameters_part(&gpt->parameters, begins[i], counts[i]);
             rule.decay = decays ? gpt->config.decay : 0;
-            part.count = counts[i];
-            part.values = gpt->parameters.values + begins[i];
-            part.first = gpt->parameters.first + begins[i];
-            part.second = gpt->parameters.second + begins[i];
-            part.gradients = gpt->gradients + begins[i];
             adamw(gpt->device, &rule, &part);
         }
     }
@@ -323,10 +309,10 @@ static void work_backward(struct gpt *gpt, const struct gpt_op *op, uint64_t ite
 static bool all_reduce(struct gpt *gpt)
 {
     uint64_t count = gpt->parameter_count;
-    device_read(gpt->device, gpt->sums, gpt->gradients, count * sizeof(float));
+    device_read(gpt->device, gpt->sums, gpt->parameters.gradients, count * sizeof(float));
     device_read(gpt->device, gpt->sums + count, gpt->loss, sizeof(float));
     bool is_done = gpt->sum_over_ranks(gpt->sums, count + 1);
-    device_write(gpt->device, gpt->gradients, gpt->sums, count * sizeof(float));
+    device_write(gpt->device, gpt->parameters.gradients, gpt->sums, count * sizeof(float));
     device_write(gpt->device, gpt->loss, gpt->sums + count, sizeof(float));
     return is_done;
 }

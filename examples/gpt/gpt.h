@@ -40,8 +40,8 @@ struct gpt {
     struct device *device;
     uint64_t parameter_count;
     struct parameters parameters;
-    float *gradients, *loss; /* on the device; the loss is that of the last forward pass */
-    const char *text;        /* borrowed; longer than the context */
+    float *loss;      /* on the device, of the last forward pass */
+    const char *text; /* borrowed; longer than the context */
     uint64_t text_size;
     int32_t *batch_tokens; /* scratch: one batch */
     float *sums;           /* scratch: what ranks add up */

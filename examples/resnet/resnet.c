@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "counter_random.h"
+#include "parameters.h"
 #include "resnet_table.h"
 
 /* What random numbers are for: part of their key. */
@@ -46,7 +47,7 @@ static void init_step(struct resnet *net, const struct resnet_op *op)
 
 uint64_t resnet_resident_bytes(const struct resnet *net)
 {
-    return (4 * net->parameter_count + net->running_count) * sizeof(float);
+    return parameters_bytes(net->parameter_count) + net->running_count * sizeof(float);
 }
 
 static bool init_all(struct resnet *net)
@@ -58,16 +59,9 @@ static bool init_all(struct resnet *net)
     if (net->device == NULL) {
         return false;
     }
-    uint64_t bytes = net->parameter_count * sizeof(float);
-    net->gradients = (float *)device_take(net->device, bytes);
     net->running = (float *)device_take(net->device, net->running_count * sizeof(float));
-    net->parameters = (struct parameters){.count = net->parameter_count,
-                                          .values = (float *)device_take(net->device, bytes),
-                                          .first = (float *)device_take(net->device, bytes),
-                                          .second = (float *)device_take(net->device, bytes),
-                                          .gradients = net->gradients};
-    if (net->gradients == NULL || net->running == NULL || net->parameters.values == NULL ||
-        net->parameters.first == NULL || net->parameters.second == NULL) {
+    if (net->running == NULL ||
+        !parameters_take(&net->parameters, net->device, net->parameter_count)) {
         return false;
     }
     for (uint32_t s = 0; net->steps[s].phase == ATP_PHASE_FORWARD; s++) {
@@ -89,11 +83,8 @@ bool resnet_init(struct resnet *net, const struct resnet_config *config)
 void resnet_finish(struct resnet *net)
 {
     if (net->device != NULL) {
-        device_give(net->device, net->parameters.second);
-        device_give(net->device, net->parameters.first);
         device_give(net->device, net->parameters.values);
         device_give(net->device, net->running);
-        device_give(net->device, net->gradients);
         device_close(net->device);
     }
     free(net->ops);
@@ -170,7 +161,7 @@ static struct conv conv_of(const struct resnet *net, const struct resnet_op *op)
 {
     struct conv conv = resnet_conv(net, op);
     conv.weight = net->parameters.values + op->place.weight;
-    conv.d_weight = net->gradients + op->place.weight;
+    conv.d_weight = net->parameters.gradients + op->place.weight;
     return conv;
 }
 
@@ -179,8 +170,8 @@ static struct batch_norm norm_of(const struct resnet *net, const struct resnet_o
     struct batch_norm norm = resnet_norm(net, op);
     norm.gain = net->parameters.values + op->place.weight;
     norm.bias = net->parameters.values + op->place.bias;
-    norm.d_gain = net->gradients + op->place.weight;
-    norm.d_bias = net->gradients + op->place.bias;
+    norm.d_gain = net->parameters.gradients + op->place.weight;
+    norm.d_bias = net->parameters.gradients + op->place.bias;
     norm.running = net->running + op->place.running;
     return norm;
 }
@@ -192,8 +183,8 @@ static struct linear head_of(const struct resnet *net, const struct resnet_op *o
                            .out_width = RESNET_CLASSES,
                            .weight = net->parameters.values + op->place.weight,
                            .bias = net->parameters.values + op->place.bias,
-                           .d_weight = net->gradients + op->place.weight,
-                           .d_bias = net->gradients + op->place.bias};
+                           .d_weight = net->parameters.gradients + op->place.weight,
+                           .d_bias = net->parameters.gradients + op->place.bias};
 }
 
 static struct pool pool_of(const struct resnet *net, const struct resnet_op *op)
@@ -222,11 +213,7 @@ static void update(struct resnet *net, uint64_t iteration)
         uint64_t counts[] = {op->place.weights, op->place.biases};
         for (int i = 0; i < 2 && counts[i] > 0; i++) {
             rule.decay = i == 0 && op->kind != NORM ? net->config.decay : 0;
-            struct parameters part = {.count = counts[i],
-                                      .values = net->parameters.values + begins[i],
-                                      .first = net->parameters.first + begins[i],
-                                      .second = net->parameters.second + begins[i],
-                                      .gradients = net->gradients + begins[i]};
+            struct parameters part = parameters_part(&net->parameters, begins[i], counts[i]);
             adamw(net->device, &rule, &part);
         }
     }

@@ -41,7 +41,7 @@ struct resnet {
     struct device *device;
     uint64_t parameter_count, running_count;
     struct parameters parameters;
-    float *gradients, *running, loss; /* the loss is that of the last forward pass */
+    float *running, loss; /* the loss is that of the last forward pass */
 };
 
 /* Bytes that stay on the device: parameters, gradients, moments, running statistics. */

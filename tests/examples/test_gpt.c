@@ -344,7 +344,7 @@ START_TEST(has_the_gradients_of_its_loss)
         gpt.parameters.values[i] += 0.3f * noise(9, i); /* gains and biases get a life too */
     }
     (void)iterate(&gpt, 0, false);
-    memcpy(gradients, gpt.gradients, bytes);
+    memcpy(gradients, gpt.parameters.gradients, bytes);
     for (uint32_t s = 0; gpt.model.steps[s].phase == ATP_PHASE_FORWARD; s++) {
         struct gpt_place place = gpt_step_parameters(&gpt, s);
         const char *name = gpt.model.steps[s].name;
@@ -390,10 +390,10 @@ START_TEST(two_ranks_have_the_gradients_of_one_with_twice_the_batch)
     }
     ck_assert_double_eq_tol(sum, together, 1e-5);
     for (uint64_t i = 0; i < whole.parameter_count; i++) {
-        float added = parts[0].gradients[i] + parts[1].gradients[i];
-        ck_assert_msg(fabsf(added - whole.gradients[i]) < 1e-6f + 1e-4f * fabsf(added),
+        float added = parts[0].parameters.gradients[i] + parts[1].parameters.gradients[i];
+        ck_assert_msg(fabsf(added - whole.parameters.gradients[i]) < 1e-6f + 1e-4f * fabsf(added),
                       "parameter %d: %g instead of %g", (int)i, (double)added,
-                      (double)whole.gradients[i]);
+                      (double)whole.parameters.gradients[i]);
     }
     gpt_finish(&parts[0]);
     gpt_finish(&parts[1]);

@@ -418,7 +418,7 @@ START_TEST(has_the_gradients_of_its_loss)
         run.net.parameters.values[i] += 0.2f * noise(9, i); /* gains and biases get a life too */
     }
     (void)iterate(&run, 0, false);
-    memcpy(gradients, run.net.gradients, bytes);
+    memcpy(gradients, run.net.parameters.gradients, bytes);
     for (uint32_t s = 0; run.net.model.steps[s].phase == ATP_PHASE_FORWARD; s++) {
         struct resnet_place place = resnet_step_place(&run.net, s);
         const char *name = run.net.model.steps[s].name;
