@@ -25,7 +25,7 @@ extern const bool device_is_cuda;
 
 struct device *device_open(void); /* NULL: there is none, or no memory */
 void device_close(struct device *device);
-/* All later work is queued on this stream. */
+/* All later work is queued on this stream; NULL, as after device_open: on the device's own. */
 void device_use_stream(struct device *device, void *stream);
 void *device_take(struct device *device, uint64_t bytes); /* zeroes; NULL: no memory */
 void device_give(struct device *device, void *memory);

@@ -113,6 +113,7 @@ static enum atp_status train_on(const struct training *t, const struct network *
     if (status == ATP_OK && t->record_path != NULL) {
         status = atp_replay_write_profile(replay, t->record_path, &facts, err);
     }
+    device_use_stream(net->device, NULL); /* the replay's goes with it */
     atp_replay_close(replay);
     return status;
 }

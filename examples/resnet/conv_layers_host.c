@@ -7,12 +7,12 @@
 #include "conv_layers.h"
 
 #include <cblas.h>
-#include <math.h>
 #include <string.h>
+
+#include "conv_elements.h"
 
 #define LANES       UINT64_C(8)
 #define UNIT_PIXELS UINT64_C(64)
-#define EPSILON     1e-5
 
 static uint64_t least_of(uint64_t a, uint64_t b)
 {
@@ -21,71 +21,30 @@ static uint64_t least_of(uint64_t a, uint64_t b)
 
 /* ---- convolution ---- */
 
-/* Forward a convolution takes the pixels around each output from `in`. The gradient of an input is
- * the sum over the outputs in whose windows it is: a convolution of d_out that takes pixels the
- * other way. */
-enum direction { FORWARD, BACKWARD };
-
-static uint32_t out_size(const struct conv *l)
-{
-    return l->in_size / l->stride;
-}
-
-/* Which pixel, along one axis, is number `k` of the window at `at`; -1: none. */
-static int64_t source(const struct conv *l, enum direction direction, uint32_t at, uint32_t k)
-{
-    int64_t reach = l->kernel / 2, stride = l->stride;
-    if (direction == FORWARD) {
-        int64_t from = at * stride + k - reach;
-        return from < l->in_size ? from : -1; /* below 0: none, too */
-    }
-    int64_t from = (int64_t)at + reach - k;
-    return from >= 0 && from % stride == 0 && from / stride < out_size(l) ? from / stride : -1;
-}
-
 /* One row for each of `count` pixels: its window. */
 static void gather(const struct conv *l, enum direction direction, float *rows, const float *in,
                    uint64_t first, uint64_t count)
 {
-    bool is_forward = direction == FORWARD;
-    uint32_t size = is_forward ? out_size(l) : l->in_size;
-    uint32_t from_size = is_forward ? l->in_size : out_size(l);
-    uint64_t channels = is_forward ? l->in_channels : l->out_channels;
-    for (uint64_t pixel = first; pixel < first + count; pixel++) {
-        const float *image = in + pixel / size / size * from_size * from_size * channels;
-        uint32_t row = (uint32_t)(pixel / size % size), column = (uint32_t)(pixel % size);
-        for (uint32_t i = 0; i < l->kernel * l->kernel; i++, rows += channels) {
-            int64_t y = source(l, direction, row, i / l->kernel);
-            int64_t x = source(l, direction, column, i % l->kernel);
-            if (y < 0 || x < 0) {
+    uint64_t channels = taken_channels(l, direction);
+    for (uint64_t number = first; number < first + count; number++) {
+        struct pixel pixel = pixel_at(l, direction, number);
+        for (uint32_t place = 0; place < l->kernel * l->kernel; place++, rows += channels) {
+            int64_t from = taken_pixel(l, direction, pixel, place);
+            if (from < 0) {
                 memset(rows, 0, channels * sizeof(float));
             } else {
-                memcpy(rows, image + ((uint64_t)y * from_size + (uint64_t)x) * channels,
-                       channels * sizeof(float));
+                memcpy(rows, in + (uint64_t)from * channels, channels * sizeof(float));
             }
         }
     }
-}
-
-static uint64_t window_values(const struct conv *l, enum direction direction)
-{
-    uint64_t channels = direction == FORWARD ? l->in_channels : l->out_channels;
-    return channels * l->kernel * l->kernel;
-}
-
-/* Of what comes out. */
-static uint64_t pixels_of(const struct conv *l, enum direction direction)
-{
-    uint64_t size = direction == FORWARD ? out_size(l) : l->in_size;
-    return l->batch * size * size;
 }
 
 /* `weight`: one row for each channel of `out`. */
 static void convolve(const struct conv *l, enum direction direction, float *out, const float *in,
                      const float *weight, bool adds, float *scratch)
 {
-    uint64_t pixels = pixels_of(l, direction), window = window_values(l, direction);
-    uint64_t channels = direction == FORWARD ? l->out_channels : l->in_channels;
+    uint64_t pixels = given_pixels(l, direction), window = window_values(l, direction);
+    uint64_t channels = given_channels(l, direction);
 #pragma omp parallel for
     for (uint64_t lane = 0; lane < LANES; lane++) {
         float *rows = scratch + lane * UNIT_PIXELS * window;
@@ -103,7 +62,7 @@ static void convolve(const struct conv *l, enum direction direction, float *out,
 static void weight_gradient(const struct conv *l, const float *d_out, const float *in,
                             float *scratch)
 {
-    uint64_t pixels = pixels_of(l, FORWARD);
+    uint64_t pixels = given_pixels(l, FORWARD);
     uint64_t window = window_values(l, FORWARD), weights = conv_weights(l);
     float *sums = scratch + LANES * UNIT_PIXELS * window;
     memset(sums, 0, LANES * weights * sizeof(float));
@@ -127,12 +86,6 @@ static void weight_gradient(const struct conv *l, const float *d_out, const floa
     }
 }
 
-uint64_t conv_weights(const struct conv *l)
-{
-    return l->out_channels * window_values(l, FORWARD);
-}
-
-/* The same for every batch, so that profiles of two tell that of a third. */
 uint64_t conv_forward_scratch(const struct conv *l)
 {
     return LANES * UNIT_PIXELS * window_values(l, FORWARD) * sizeof(float);
@@ -146,27 +99,24 @@ uint64_t conv_backward_scratch(const struct conv *l)
     return (of_weight > of_in ? of_weight : of_in) * sizeof(float);
 }
 
-void conv_forward(const struct conv *l, float *out, const float *in, float *scratch)
+void conv_forward(struct device *device, const struct conv *l, float *out, const float *in,
+                  float *scratch)
 {
+    (void)device;
     convolve(l, FORWARD, out, in, l->weight, false, scratch);
 }
 
-void conv_backward(const struct conv *l, float *d_in, const float *d_out, const float *in,
-                   bool adds, float *scratch)
+void conv_backward(struct device *device, const struct conv *l, float *d_in, const float *d_out,
+                   const float *in, bool adds, float *scratch)
 {
-    uint64_t places = (uint64_t)l->kernel * l->kernel;
+    (void)device;
     float *turned = scratch, *rest = scratch + conv_weights(l);
     weight_gradient(l, d_out, in, scratch);
     if (d_in == NULL) {
         return;
     }
-    for (uint64_t o = 0; o < l->out_channels; o++) {
-        for (uint64_t place = 0; place < places; place++) {
-            for (uint64_t c = 0; c < l->in_channels; c++) {
-                turned[(c * places + place) * l->out_channels + o] =
-                    l->weight[(o * places + place) * l->in_channels + c];
-            }
-        }
+    for (uint64_t i = 0; i < conv_weights(l); i++) {
+        turned[i] = l->weight[turned_from(l, i)];
     }
     convolve(l, BACKWARD, d_in, d_out, turned, adds, rest);
 }
@@ -178,8 +128,8 @@ uint64_t batch_norm_scratch(const struct batch_norm *l)
     return (LANES + 1) * 2 * l->channels * sizeof(double);
 }
 
-/* Sums over rows of in and in * in, or of d_out and d_out * normalised in: two for each channel.
- * They end up at the beginning of the scratch. */
+/* Of the rows: the channels' first sums, then the second. They end up at the beginning of the
+ * scratch. `d_out` NULL: the forward ones. */
 static void sum_channels(const struct batch_norm *l, const float *in, const float *d_out,
                          const float *stats, double *scratch)
 {
@@ -192,10 +142,11 @@ static void sum_channels(const struct batch_norm *l, const float *in, const floa
         for (uint64_t r = lane * l->rows / LANES; r < end; r++) {
             const float *x = in + r * channels;
             for (uint64_t c = 0; c < channels; c++) {
-                float a = d_out == NULL ? x[c] : d_out[r * channels + c];
-                float b = d_out == NULL ? x[c] : (x[c] - stats[c]) * stats[channels + c];
-                first[c] += (double)a;
-                second[c] += (double)a * (double)b;
+                struct addends a =
+                    d_out == NULL ? addends_forward(x[c])
+                                  : addends_backward(l, stats, d_out[r * channels + c], x[c], c);
+                first[c] += a.first;
+                second[c] += a.second;
             }
         }
     }
@@ -206,47 +157,29 @@ static void sum_channels(const struct batch_norm *l, const float *in, const floa
     }
 }
 
-/* As is usual, the running variance is that of a sample. */
-static void update_running(const struct batch_norm *l, uint64_t channel, double mean,
-                           double variance)
-{
-    double rows = (double)l->rows, share = (double)l->momentum;
-    double of_sample = l->rows > 1 ? variance * rows / (rows - 1) : variance;
-    float *at = l->running + channel;
-    at[0] = (float)((1 - share) * (double)at[0] + share * mean);
-    at[l->channels] = (float)((1 - share) * (double)at[l->channels] + share * of_sample);
-}
-
-void batch_norm_forward(const struct batch_norm *l, float *out, float *stats, const float *in,
-                        bool updates, double *scratch)
+void batch_norm_forward(struct device *device, const struct batch_norm *l, float *out, float *stats,
+                        const float *in, bool updates, double *scratch)
 {
     uint64_t channels = l->channels;
+    (void)device;
     sum_channels(l, in, NULL, NULL, scratch);
     for (uint64_t c = 0; c < channels; c++) {
-        double mean = scratch[c] / (double)l->rows;
-        double variance = scratch[channels + c] / (double)l->rows - mean * mean;
-        variance = variance > 0 ? variance : 0;
-        stats[c] = (float)mean;
-        stats[channels + c] = (float)(1 / sqrt(variance + EPSILON));
-        if (updates) {
-            update_running(l, c, mean, variance);
-        }
+        struct addends sums = {scratch[c], scratch[channels + c]};
+        batch_norm_finish(l, stats, sums, c, updates);
     }
 #pragma omp parallel for
     for (uint64_t r = 0; r < l->rows; r++) {
-        const float *x = in + r * channels;
-        float *y = out + r * channels;
         for (uint64_t c = 0; c < channels; c++) {
-            y[c] = (x[c] - stats[c]) * stats[channels + c] * l->gain[c] + l->bias[c];
+            out[r * channels + c] = batch_norm_value(l, stats, in[r * channels + c], c);
         }
     }
 }
 
-void batch_norm_backward(const struct batch_norm *l, float *d_in, const float *d_out,
-                         const float *in, const float *stats, double *scratch)
+void batch_norm_backward(struct device *device, const struct batch_norm *l, float *d_in,
+                         const float *d_out, const float *in, const float *stats, double *scratch)
 {
     uint64_t channels = l->channels;
-    float rows = (float)l->rows;
+    (void)device;
     sum_channels(l, in, d_out, stats, scratch);
     for (uint64_t c = 0; c < channels; c++) {
         l->d_bias[c] = (float)scratch[c];
@@ -254,36 +187,36 @@ void batch_norm_backward(const struct batch_norm *l, float *d_in, const float *d
     }
 #pragma omp parallel for
     for (uint64_t r = 0; r < l->rows; r++) {
-        const float *x = in + r * channels, *dy = d_out + r * channels;
-        float *dx = d_in + r * channels;
         for (uint64_t c = 0; c < channels; c++) {
-            float normal = (x[c] - stats[c]) * stats[channels + c];
-            float d = dy[c] - (l->d_bias[c] + normal * l->d_gain[c]) / rows;
-            dx[c] = d * l->gain[c] * stats[channels + c];
+            uint64_t at = r * channels + c;
+            d_in[at] = batch_norm_gradient(l, stats, d_out[at], in[at], c);
         }
     }
 }
 
 /* ---- ReLU, shortcut, pooling ---- */
 
-void relu_forward(float *values, uint64_t count)
+void relu_forward(struct device *device, float *values, uint64_t count)
 {
+    (void)device;
 #pragma omp parallel for
     for (uint64_t i = 0; i < count; i++) {
         values[i] = values[i] > 0 ? values[i] : 0;
     }
 }
 
-void relu_backward(float *d, const float *out, uint64_t count)
+void relu_backward(struct device *device, float *d, const float *out, uint64_t count)
 {
+    (void)device;
 #pragma omp parallel for
     for (uint64_t i = 0; i < count; i++) {
         d[i] = out[i] > 0 ? d[i] : 0;
     }
 }
 
-void add_forward(float *values, const float *around, uint64_t count)
+void add_forward(struct device *device, float *values, const float *around, uint64_t count)
 {
+    (void)device;
 #pragma omp parallel for
     for (uint64_t i = 0; i < count; i++) {
         float sum = values[i] + around[i];
@@ -291,8 +224,9 @@ void add_forward(float *values, const float *around, uint64_t count)
     }
 }
 
-void pool_forward(const struct pool *l, float *out, const float *in)
+void pool_forward(struct device *device, const struct pool *l, float *out, const float *in)
 {
+    (void)device;
     uint64_t pixels = (uint64_t)l->size * l->size, channels = l->channels;
 #pragma omp parallel for
     for (uint64_t n = 0; n < l->batch; n++) {
@@ -306,13 +240,30 @@ void pool_forward(const struct pool *l, float *out, const float *in)
     }
 }
 
-void pool_backward(const struct pool *l, float *d_in, const float *d_out)
+void pool_backward(struct device *device, const struct pool *l, float *d_in, const float *d_out)
 {
+    (void)device;
     uint64_t pixels = (uint64_t)l->size * l->size, channels = l->channels;
 #pragma omp parallel for
     for (uint64_t n = 0; n < l->batch; n++) {
         for (uint64_t i = 0; i < pixels * channels; i++) {
             d_in[n * pixels * channels + i] = d_out[n * channels + i % channels] / (float)pixels;
+        }
+    }
+}
+
+/* ---- images ---- */
+
+void stripes_draw(struct device *device, const struct stripes *s, float *images, int32_t *labels)
+{
+    uint32_t pixels = s->size * s->size;
+    (void)device;
+#pragma omp parallel for
+    for (uint64_t n = 0; n < s->batch; n++) {
+        struct look look = look_of(s, s->first + n);
+        labels[n] = look.label;
+        for (uint32_t p = 0; p < pixels; p++) {
+            draw_pixel(s, &look, p, images + 3 * (n * pixels + p));
         }
     }
 }

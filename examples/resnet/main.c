@@ -68,7 +68,7 @@ static bool work(void *ctx, const struct work *work)
 
 static float loss_of_net(void *ctx)
 {
-    return ((struct resnet *)ctx)->loss;
+    return resnet_loss((struct resnet *)ctx);
 }
 
 int main(int argc, char **argv)
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
     }
     (void)setvbuf(stdout, NULL, _IOLBF, 0); /* losses among the words of standard error */
     if (!resnet_init(&resnet, &settings.net)) {
-        (void)fputs("resnet: not enough memory for the network\n", stderr);
+        (void)fputs("resnet: no device, or not enough memory for the network\n", stderr);
         return EXIT_FAILED;
     }
     struct network net = {.model = &resnet.model,

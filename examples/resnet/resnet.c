@@ -30,19 +30,35 @@ struct resnet_place resnet_step_place(const struct resnet *net, uint32_t step)
 }
 
 /* Weights that keep the size of what they take; gains of 1, and running variances of 1. */
-static void init_step(struct resnet *net, const struct resnet_op *op)
+static void init_step(const struct resnet *net, const struct resnet_op *op, float *values,
+                      float *running)
 {
     const struct resnet_place *place = &op->place;
     uint64_t places = (uint64_t)op->kernel * op->kernel;
-    float *weights = net->parameters.values + place->weight;
     float inputs = (float)(op->kind == CONV ? places * op->in_channels : op->channels);
-    for (uint64_t i = 0; i < place->weights; i++) {
-        float random = random_normal(key_of(net, STREAM_PARAMETERS, 0), place->weight + i);
-        weights[i] = op->kind == NORM ? 1 : random * sqrtf(2 / inputs);
+    for (uint64_t i = place->weight; i < place->weight + place->weights; i++) {
+        float random = random_normal(key_of(net, STREAM_PARAMETERS, 0), i);
+        values[i] = op->kind == NORM ? 1 : random * sqrtf(2 / inputs);
     }
     for (uint64_t i = 0; i < place->runnings; i++) {
-        net->running[place->running + i] = i < op->channels ? 0 : 1;
+        running[place->running + i] = i < op->channels ? 0 : 1;
     }
+}
+
+static bool init_parameters(struct resnet *net)
+{
+    uint64_t count = net->parameter_count, runnings = net->running_count;
+    float *values = (float *)calloc(count + runnings, sizeof(float));
+    if (values == NULL) {
+        return false;
+    }
+    for (uint32_t s = 0; net->steps[s].phase == ATP_PHASE_FORWARD; s++) {
+        init_step(net, &net->ops[s], values, values + count);
+    }
+    device_write(net->device, net->parameters.values, values, count * sizeof(float));
+    device_write(net->device, net->running, values + count, runnings * sizeof(float));
+    free(values);
+    return true;
 }
 
 uint64_t resnet_resident_bytes(const struct resnet *net)
@@ -60,14 +76,10 @@ static bool init_all(struct resnet *net)
         return false;
     }
     net->running = (float *)device_take(net->device, net->running_count * sizeof(float));
-    if (net->running == NULL ||
-        !parameters_take(&net->parameters, net->device, net->parameter_count)) {
-        return false;
-    }
-    for (uint32_t s = 0; net->steps[s].phase == ATP_PHASE_FORWARD; s++) {
-        init_step(net, &net->ops[s]);
-    }
-    return true;
+    net->loss = (float *)device_take(net->device, sizeof(float));
+    return net->running != NULL && net->loss != NULL &&
+           parameters_take(&net->parameters, net->device, net->parameter_count) &&
+           init_parameters(net);
 }
 
 bool resnet_init(struct resnet *net, const struct resnet_config *config)
@@ -84,6 +96,7 @@ void resnet_finish(struct resnet *net)
 {
     if (net->device != NULL) {
         device_give(net->device, net->parameters.values);
+        device_give(net->device, net->loss);
         device_give(net->device, net->running);
         device_close(net->device);
     }
@@ -94,48 +107,39 @@ void resnet_finish(struct resnet *net)
     *net = (struct resnet){0};
 }
 
-uint64_t resnet_running_digest(const struct resnet *net)
+float resnet_loss(struct resnet *net)
 {
-    const unsigned char *bytes = (const unsigned char *)net->running;
+    float loss;
+    device_read(net->device, &loss, net->loss, sizeof(loss));
+    return loss;
+}
+
+uint64_t resnet_running_digest(struct resnet *net)
+{
+    unsigned char bytes[1024];
+    uint64_t size = net->running_count * sizeof(float);
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (uint64_t i = 0; i < net->running_count * sizeof(float); i++) {
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    for (uint64_t begin = 0; begin < size; begin += sizeof(bytes)) {
+        uint64_t count = size - begin < sizeof(bytes) ? size - begin : sizeof(bytes);
+        device_read(net->device, bytes, (const char *)net->running + begin, count);
+        for (uint64_t i = 0; i < count; i++) {
+            hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+        }
     }
     return hash;
 }
 
-/* ---- images ---- */
-
-/* Coloured stripes under noise; the class is their direction. Phase, width and colours are any. */
-static void draw_image(const struct resnet *net, uint64_t number, int32_t label, float *pixels)
-{
-    const float half_turn = 3.14159265f;
-    uint64_t looks = key_of(net, STREAM_LOOKS, number), noise = key_of(net, STREAM_NOISE, number);
-    uint32_t size = net->config.image;
-    float angle = half_turn * (float)label / RESNET_CLASSES;
-    float phase = 2 * half_turn * random_uniform(looks, 0);
-    float pace = 0.6f + random_uniform(looks, 1); /* radians a pixel */
-    for (uint32_t i = 0; i < size * size; i++) {
-        uint32_t row = i / size, column = i % size;
-        float x = (float)column, y = (float)row;
-        float stripe = sinf(pace * (x * cosf(angle) + y * sinf(angle)) + phase);
-        for (uint32_t c = 0; c < 3; c++) {
-            float colour = 2 * random_uniform(looks, 2 + c) - 1;
-            pixels[3 * i + c] = colour * stripe + random_uniform(noise, 3 * i + c) - 0.5f;
-        }
-    }
-}
-
 void resnet_load_batch(struct resnet *net, uint64_t iteration, float *images, int32_t *labels)
 {
-    uint64_t batch = net->config.batch,
-             values = 3 * (uint64_t)net->config.image * net->config.image;
-#pragma omp parallel for
-    for (uint64_t i = 0; i < batch; i++) {
-        uint64_t number = iteration * batch + i;
-        labels[i] = (int32_t)(random_bits(key_of(net, STREAM_LABELS, 0), number) % RESNET_CLASSES);
-        draw_image(net, number, labels[i], images + i * values);
-    }
+    const struct resnet_config *c = &net->config;
+    const struct stripes stripes = {.batch = c->batch,
+                                    .size = c->image,
+                                    .classes = RESNET_CLASSES,
+                                    .first = iteration * c->batch,
+                                    .labels = key_of(net, STREAM_LABELS, 0),
+                                    .looks = c->seed * 4 + STREAM_LOOKS,
+                                    .noise = c->seed * 4 + STREAM_NOISE};
+    stripes_draw(net->device, &stripes, images, labels);
 }
 
 /* ---- the work of the steps ---- */
@@ -221,50 +225,52 @@ static void update(struct resnet *net, uint64_t iteration)
 
 static void work_forward(struct resnet *net, const struct resnet_op *op, const struct work *work)
 {
+    struct device *device = net->device;
     void *const *in = work->reads, *const *out = work->writes;
     if (op->kind == CONV) {
         struct conv conv = conv_of(net, op);
-        conv_forward(&conv, out[0], in[0], work->workspace);
+        conv_forward(device, &conv, out[0], in[0], work->workspace);
     } else if (op->kind == NORM) {
         struct batch_norm norm = norm_of(net, op);
-        batch_norm_forward(&norm, out[0], out[1], in[0], !work->is_rerun, work->workspace);
+        batch_norm_forward(device, &norm, out[0], out[1], in[0], !work->is_rerun, work->workspace);
     } else if (op->kind == RELU) {
-        relu_forward(out[0], op->count);
+        relu_forward(device, out[0], op->count);
     } else if (op->kind == ADD) {
-        add_forward(out[0], in[1], op->count);
+        add_forward(device, out[0], in[1], op->count);
     } else if (op->kind == POOL) {
         struct pool pool = pool_of(net, op);
-        pool_forward(&pool, out[0], in[0]);
+        pool_forward(device, &pool, out[0], in[0]);
     } else if (op->kind == LINEAR) {
         struct linear head = head_of(net, op);
-        linear_forward(net->device, &head, out[0], in[0]);
+        linear_forward(device, &head, out[0], in[0]);
     } else {
         struct loss loss = loss_of(net);
-        loss_forward(net->device, &loss, out[0], in[1], work->workspace, &net->loss);
+        loss_forward(device, &loss, out[0], in[1], work->workspace, net->loss);
     }
 }
 
 static void work_backward(struct resnet *net, const struct resnet_op *op, const struct work *work)
 {
+    struct device *device = net->device;
     void *const *in = work->reads, *const *out = work->writes;
     if (op->kind == LOSS_BACKWARD) {
         struct loss loss = loss_of(net);
-        loss_backward(net->device, &loss, out[0], in[0], in[1]);
+        loss_backward(device, &loss, out[0], in[0], in[1]);
     } else if (op->kind == LINEAR_BACKWARD) {
         struct linear head = head_of(net, op);
-        linear_backward(net->device, &head, out[0], in[0], in[1]);
+        linear_backward(device, &head, out[0], in[0], in[1]);
     } else if (op->kind == POOL_BACKWARD) {
         struct pool pool = pool_of(net, op);
-        pool_backward(&pool, out[0], in[0]);
+        pool_backward(device, &pool, out[0], in[0]);
     } else if (op->kind == RELU_BACKWARD) {
-        relu_backward(out[0], in[1], op->count);
+        relu_backward(device, out[0], in[1], op->count);
     } else if (op->kind == NORM_BACKWARD) {
         struct batch_norm norm = norm_of(net, op);
-        batch_norm_backward(&norm, out[0], in[0], in[1], in[2], work->workspace);
+        batch_norm_backward(device, &norm, out[0], in[0], in[1], in[2], work->workspace);
     } else {
         /* Images have no gradient. Where a third tensor is read, it is the one that is written. */
         struct conv conv = conv_of(net, op);
-        conv_backward(&conv, out[0], in[0], in[1], in[2] != NULL, work->workspace);
+        conv_backward(device, &conv, out[0], in[0], in[1], in[2] != NULL, work->workspace);
     }
 }
 

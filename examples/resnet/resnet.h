@@ -41,13 +41,13 @@ struct resnet {
     struct device *device;
     uint64_t parameter_count, running_count;
     struct parameters parameters;
-    float *running, loss; /* the loss is that of the last forward pass */
+    float *running, *loss; /* on the device; the loss is that of the last forward pass */
 };
 
 /* Bytes that stay on the device: parameters, gradients, moments, running statistics. */
 uint64_t resnet_resident_bytes(const struct resnet *net);
 
-/* False when there is no memory, and then there is nothing to finish. */
+/* False when there is no device or no memory, and then there is nothing to finish. */
 bool resnet_init(struct resnet *net, const struct resnet_config *config);
 void resnet_finish(struct resnet *net);
 
@@ -59,8 +59,10 @@ void resnet_load_batch(struct resnet *net, uint64_t iteration, float *images, in
 /* Does the work of a step. A rerun leaves the running statistics alone. */
 void resnet_work(struct resnet *net, const struct work *work);
 
+float resnet_loss(struct resnet *net);
+
 /* A hash of all bits of the running statistics. */
-uint64_t resnet_running_digest(const struct resnet *net);
+uint64_t resnet_running_digest(struct resnet *net);
 
 /* Where a step's parameters and running statistics lie; none: a count of 0. For tests. */
 struct resnet_place {

@@ -25,6 +25,20 @@ static float noise(uint64_t key, uint64_t i)
     return 2 * random_uniform(key, i) - 1;
 }
 
+static struct device *device; /* of the layers alone: a network has its own */
+
+static void set_up(void)
+{
+    device = device_open();
+    ck_assert_ptr_nonnull(device);
+}
+
+static void tear_down(void)
+{
+    ck_assert_ptr_null(device_failure(device));
+    device_close(device);
+}
+
 /* ---- layers alone ---- */
 
 #define VALUES_MAX  1024
@@ -90,7 +104,7 @@ static uint64_t conv_out_values(const struct conv *l)
 static double project_conv(const void *layer, const float *in)
 {
     const struct conv *l = (const struct conv *)layer;
-    conv_forward(l, out, in, (float *)scratch);
+    conv_forward(device, l, out, in, (float *)scratch);
     return along(conv_out_values(l));
 }
 
@@ -134,7 +148,7 @@ START_TEST(convolution_has_the_gradients_of_its_output)
     const struct conv *l = &c.layer;
     FOR_EACH_CONV(&c)
     {
-        conv_backward(l, c.d_in, d_out, c.in, false, (float *)scratch);
+        conv_backward(device, l, c.d_in, d_out, c.in, false, (float *)scratch);
         assert_gradient("in", project_conv, l, c.in, c.in, c.d_in, conv_in_values(l));
         assert_gradient("weight", project_conv, l, c.in, c.weight, c.d_weight, conv_weights(l));
     }
@@ -166,7 +180,7 @@ START_TEST(convolution_is_what_its_definition_says)
     struct conv_case c;
     FOR_EACH_CONV(&c)
     {
-        conv_forward(&c.layer, out, c.in, (float *)scratch);
+        conv_forward(device, &c.layer, out, c.in, (float *)scratch);
         for (uint64_t i = 0; i < conv_out_values(&c.layer); i++) {
             ck_assert_double_eq_tol((double)out[i], convolve_at(&c.layer, c.in, i), 1e-5);
         }
@@ -182,8 +196,8 @@ START_TEST(convolution_adds_its_gradient_where_it_is_told_to)
     {
         uint64_t count = conv_in_values(&c.layer);
         fill(sum, 7, count);
-        conv_backward(&c.layer, c.d_in, d_out, c.in, false, (float *)scratch);
-        conv_backward(&c.layer, sum, d_out, c.in, true, (float *)scratch);
+        conv_backward(device, &c.layer, c.d_in, d_out, c.in, false, (float *)scratch);
+        conv_backward(device, &c.layer, sum, d_out, c.in, true, (float *)scratch);
         for (uint64_t i = 0; i < count; i++) {
             ck_assert_float_eq_tol(sum[i], noise(7, i) + c.d_in[i], 1e-5f);
         }
@@ -197,10 +211,10 @@ START_TEST(convolution_of_images_needs_no_gradient_of_them)
     float d_weight[VALUES_MAX];
     FOR_EACH_CONV(&c)
     {
-        conv_backward(&c.layer, c.d_in, d_out, c.in, false, (float *)scratch);
+        conv_backward(device, &c.layer, c.d_in, d_out, c.in, false, (float *)scratch);
         memcpy(d_weight, c.d_weight, sizeof(d_weight));
         fill(c.d_weight, 8, conv_weights(&c.layer));
-        conv_backward(&c.layer, NULL, d_out, c.in, false, (float *)scratch);
+        conv_backward(device, &c.layer, NULL, d_out, c.in, false, (float *)scratch);
         ck_assert_mem_eq(d_weight, c.d_weight, conv_weights(&c.layer) * sizeof(float));
     }
 }
@@ -238,7 +252,7 @@ static double project_norm(const void *layer, const float *in)
 {
     const struct batch_norm *l = (const struct batch_norm *)layer;
     float stats[2 * CHANNELS];
-    batch_norm_forward(l, out, stats, in, false, scratch);
+    batch_norm_forward(device, l, out, stats, in, false, scratch);
     return along(ROWS * CHANNELS);
 }
 
@@ -246,8 +260,8 @@ START_TEST(normalisation_has_the_gradients_of_its_output)
 {
     struct norm_case n;
     init_norm(&n);
-    batch_norm_forward(&n.layer, out, n.stats, n.in, false, scratch);
-    batch_norm_backward(&n.layer, n.d_in, d_out, n.in, n.stats, scratch);
+    batch_norm_forward(device, &n.layer, out, n.stats, n.in, false, scratch);
+    batch_norm_backward(device, &n.layer, n.d_in, d_out, n.in, n.stats, scratch);
     assert_gradient("in", project_norm, &n.layer, n.in, n.in, n.d_in, ROWS * CHANNELS);
     assert_gradient("gain and bias", project_norm, &n.layer, n.in, n.parameters, n.gradients,
                     2 * CHANNELS);
@@ -258,9 +272,9 @@ START_TEST(normalisation_may_turn_its_gradient_in_place)
 {
     struct norm_case n;
     init_norm(&n);
-    batch_norm_forward(&n.layer, out, n.stats, n.in, false, scratch);
-    batch_norm_backward(&n.layer, n.d_in, d_out, n.in, n.stats, scratch);
-    batch_norm_backward(&n.layer, d_out, d_out, n.in, n.stats, scratch);
+    batch_norm_forward(device, &n.layer, out, n.stats, n.in, false, scratch);
+    batch_norm_backward(device, &n.layer, n.d_in, d_out, n.in, n.stats, scratch);
+    batch_norm_backward(device, &n.layer, d_out, d_out, n.in, n.stats, scratch);
     ck_assert_mem_eq(d_out, n.d_in, sizeof(n.d_in));
 }
 END_TEST
@@ -270,7 +284,7 @@ START_TEST(running_statistics_move_by_the_momentum_and_only_when_told_to)
     struct norm_case n;
     float first[ROWS * CHANNELS];
     init_norm(&n);
-    batch_norm_forward(&n.layer, first, n.stats, n.in, true, scratch);
+    batch_norm_forward(device, &n.layer, first, n.stats, n.in, true, scratch);
     for (uint64_t c = 0; c < CHANNELS; c++) {
         double mean = 0, variance = 0;
         for (uint64_t r = 0; r < ROWS; r++) {
@@ -287,7 +301,7 @@ START_TEST(running_statistics_move_by_the_momentum_and_only_when_told_to)
     }
     float kept[2 * CHANNELS];
     memcpy(kept, n.running, sizeof(kept));
-    batch_norm_forward(&n.layer, out, n.stats, n.in, false, scratch);
+    batch_norm_forward(device, &n.layer, out, n.stats, n.in, false, scratch);
     ck_assert_mem_eq(kept, n.running, sizeof(kept));
     ck_assert_mem_eq(first, out, sizeof(first));
 }
@@ -303,17 +317,17 @@ START_TEST(the_small_layers_have_the_gradients_of_their_output)
         out[i] = values[i];
         d[i] = noise(3, (uint64_t)i);
     }
-    add_forward(out, around, 72);
-    relu_backward(d, out, 72);
+    add_forward(device, out, around, 72);
+    relu_backward(device, d, out, 72);
     for (int i = 0; i < 72; i++) {
         float sum = values[i] + around[i];
         ck_assert_float_eq(out[i], sum > 0 ? sum : 0);
         ck_assert_float_eq(d[i], sum > 0 ? noise(3, (uint64_t)i) : 0);
     }
     memcpy(out, values, sizeof(values));
-    relu_forward(out, 72);
-    pool_forward(&pool, mean, values);
-    pool_backward(&pool, d, mean);
+    relu_forward(device, out, 72);
+    pool_forward(device, &pool, mean, values);
+    pool_backward(device, &pool, d, mean);
     for (int i = 0; i < 72; i++) {
         double sum = 0;
         for (int p = 0; p < 9; p++) {
@@ -391,7 +405,7 @@ static double iterate(struct run *run, uint64_t iteration, bool updates)
             work(run, s, iteration, false);
         }
     }
-    return (double)run->net.loss;
+    return (double)resnet_loss(&run->net);
 }
 
 static double loss_of_first(void *run)
@@ -558,5 +572,5 @@ int main(void)
         images_are_of_all_classes_and_the_same_for_the_same_number,
         declares_what_a_planner_must_know,
     };
-    return RUN_TESTS("resnet", tests, NULL, NULL);
+    return RUN_TESTS("resnet", tests, set_up, tear_down);
 }
