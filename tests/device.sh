@@ -179,7 +179,7 @@ if $dry; then
     fi
 fi
 
-# Recorded, planned, replayed: without kernels, and as a network where its libraries are.
+# Recorded, planned, replayed: without kernels, and as networks where their libraries are.
 if [ "$built_by" = meson ]; then
     if $dry; then sizes="--layers 8 --bytes 65536 --workspace 262144 --fills 2"; else sizes=; fi
     # shellcheck disable=SC2086 # a list of words
@@ -188,13 +188,15 @@ if [ "$built_by" = meson ]; then
 else
     row "record, plan, replay" "not run: needs meson and the packages of .ci/packages"
 fi
-if ! $dry && [ "$built_by" = meson ] &&
-    ninja -C "$build" examples/gpt/gpt examples/gpt/gpt_cuda >"$log" 2>&1; then
-    step "gpt, plain and planned" 60 sh tests/examples/test_gpt_cuda.sh "$build/examples/gpt/gpt" \
-        "$build/examples/gpt/gpt_cuda" "$planner"
-else
-    row "gpt, plain and planned" "not run: $(if $dry; then echo 'dry run'; else echo 'it needs nvcc and its libraries'; fi)"
-fi
+for network in gpt resnet; do
+    if ! $dry && [ "$built_by" = meson ] &&
+        ninja -C "$build" "examples/$network/$network" "examples/$network/${network}_cuda" >"$log" 2>&1; then
+        step "$network, plain and planned" 60 sh tests/examples/test_network_cuda.sh $network \
+            "$build/examples/$network/$network" "$build/examples/$network/${network}_cuda" "$planner"
+    else
+        row "$network, plain and planned" "not run: $(if $dry; then echo 'dry run'; else echo 'it needs nvcc and its libraries'; fi)"
+    fi
+done
 
 sanitizer=$(PATH=$PATH:$cuda/bin command -v compute-sanitizer || true)
 for tool in memcheck racecheck; do

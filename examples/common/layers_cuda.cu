@@ -101,23 +101,22 @@ const char *device_failure(struct device *device)
 
 /* cuBLAS thinks in columns: it is given the transposed product. */
 void multiply(struct device *device, const uint64_t size[3], struct matrix a, struct matrix b,
-              float scale, float *out, uint64_t out_stride, struct batch batch)
+              float scale, struct result out, struct batch batch)
 {
-    const float zero = 0;
-    note_blas(device,
-              cublasSgemmStridedBatched(
-                  device->blas, b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                  a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N, (int)size[1], (int)size[0],
-                  (int)size[2], &scale, b.values, (int)b.stride, (long long)batch.b, a.values,
-                  (int)a.stride, (long long)batch.a, &zero, out, (int)out_stride,
-                  (long long)batch.out, (int)batch.count));
+    const float kept = out.adds ? 1 : 0;
+    note_blas(device, cublasSgemmStridedBatched(
+                          device->blas, b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N, (int)size[1], (int)size[0],
+                          (int)size[2], &scale, b.values, (int)b.stride, (long long)batch.b,
+                          a.values, (int)a.stride, (long long)batch.a, &kept, out.values,
+                          (int)out.stride, (long long)batch.out, (int)batch.count));
 }
 
-static void multiply_one(struct device *device, const uint64_t size[3], struct matrix a,
-                         struct matrix b, float *out, uint64_t out_stride)
+void multiply_one(struct device *device, const uint64_t size[3], struct matrix a, struct matrix b,
+                  struct result out)
 {
     const struct batch one = {1, 0, 0, 0};
-    multiply(device, size, a, b, 1, out, out_stride, one);
+    multiply(device, size, a, b, 1, out, one);
 }
 
 /* out[i] = sum over rows of in[i], or of in[i] * normalised x[i]. */
@@ -163,10 +162,9 @@ void linear_forward(struct device *device, const struct linear *l, float *out, c
     const uint64_t size[3] = {l->rows, l->out_width, l->in_width};
     struct matrix a = {in, l->in_width, false}, b = {l->weight, l->in_width, true};
     uint64_t count = l->rows * l->out_width;
-    multiply_one(device, size, a, b, out, l->out_width);
+    multiply_one(device, size, a, b, {out, l->out_width, false});
     if (l->bias != NULL) {
-        add_bias<<<blocks_of(count), BLOCK, 0, device->stream>>>(out, l->bias, count,
-                                                                 l->out_width);
+        add_bias<<<blocks_of(count), BLOCK, 0, device->stream>>>(out, l->bias, count, l->out_width);
     }
 }
 
@@ -177,8 +175,8 @@ void linear_backward(struct device *device, const struct linear *l, float *d_in,
     const uint64_t in_size[3] = {l->rows, l->in_width, l->out_width};
     struct matrix d_out_transposed = {d_out, l->out_width, true}, x = {in, l->in_width, false};
     struct matrix dy = {d_out, l->out_width, false}, weight = {l->weight, l->in_width, false};
-    multiply_one(device, weight_size, d_out_transposed, x, l->d_weight, l->in_width);
-    multiply_one(device, in_size, dy, weight, d_in, l->in_width);
+    multiply_one(device, weight_size, d_out_transposed, x, {l->d_weight, l->in_width, false});
+    multiply_one(device, in_size, dy, weight, {d_in, l->in_width, false});
     if (l->bias != NULL) {
         launch_sum_rows(device, l->d_bias, d_out, NULL, NULL, l->rows, l->out_width);
     }
@@ -218,8 +216,8 @@ static __global__ void embed(struct embed l, float *out, const int32_t *tokens)
 {
     uint64_t at = my_value(), r = at / l.width, i = at % l.width;
     if (r < l.rows) {
-        float value = l.token[(uint64_t)tokens[r] * l.width + i] +
-                      l.position[r % l.context * l.width + i];
+        float value =
+            l.token[(uint64_t)tokens[r] * l.width + i] + l.position[r % l.context * l.width + i];
         out[at] = drop_one(l.drop, at, value);
     }
 }

@@ -77,8 +77,16 @@ struct batch {
     uint64_t a, b, out;
 };
 
+struct result {
+    float *values;
+    uint64_t stride;
+    bool adds; /* to what is there already */
+};
+
 /* out (m x n) = scale * a (m x k) * b (k x n); size is m, n, k. */
 void multiply(struct device *device, const uint64_t size[3], struct matrix a, struct matrix b,
-              float scale, float *out, uint64_t out_stride, struct batch batch);
+              float scale, struct result out, struct batch batch);
+void multiply_one(struct device *device, const uint64_t size[3], struct matrix a, struct matrix b,
+                  struct result out);
 
 #endif

@@ -57,8 +57,8 @@ void scores_forward(struct device *device, const struct attention *l, float *p, 
         struct heads h = heads_of(l, n);
         struct matrix q = {qkv + h.q, h.stride, false}, k = {qkv + h.k, h.stride, true};
         struct batch batch = {l->heads, l->head_width, l->head_width, h.square};
-        multiply(device, size, q, k, 1 / sqrtf((float)l->head_width), p + h.scores, l->context,
-                 batch);
+        multiply(device, size, q, k, 1 / sqrtf((float)l->head_width),
+                 {p + h.scores, l->context, false}, batch);
     }
     softmax_causal<<<blocks_of_rows(rows), BLOCK, 0, device->stream>>>(p, rows, l->context);
 }
@@ -96,8 +96,8 @@ void scores_backward(struct device *device, const struct attention *l, float *d_
         struct matrix d_transposed = {d_p + h.scores, l->context, true};
         struct matrix q = {qkv + h.q, h.stride, false}, k = {qkv + h.k, h.stride, false};
         struct batch batch = {l->heads, h.square, l->head_width, l->head_width};
-        multiply(device, size, d, k, scale, d_qkv + h.q, h.stride, batch);
-        multiply(device, size, d_transposed, q, scale, d_qkv + h.k, h.stride, batch);
+        multiply(device, size, d, k, scale, {d_qkv + h.q, h.stride, false}, batch);
+        multiply(device, size, d_transposed, q, scale, {d_qkv + h.k, h.stride, false}, batch);
     }
 }
 
@@ -110,7 +110,7 @@ void mix_forward(struct device *device, const struct attention *l, float *out, c
         struct matrix scores = {p + h.scores, l->context, false};
         struct matrix v = {qkv + h.v, h.stride, false};
         struct batch batch = {l->heads, h.square, l->head_width, l->head_width};
-        multiply(device, size, scores, v, 1, out + h.out, h.width, batch);
+        multiply(device, size, scores, v, 1, {out + h.out, h.width, false}, batch);
     }
 }
 
@@ -125,7 +125,7 @@ void mix_backward(struct device *device, const struct attention *l, float *d_p, 
         struct matrix scores = {p + h.scores, l->context, true};
         struct batch p_batch = {l->heads, l->head_width, l->head_width, h.square};
         struct batch v_batch = {l->heads, h.square, l->head_width, l->head_width};
-        multiply(device, p_size, d, v, 1, d_p + h.scores, l->context, p_batch);
-        multiply(device, v_size, scores, d, 1, d_qkv + h.v, h.stride, v_batch);
+        multiply(device, p_size, d, v, 1, {d_p + h.scores, l->context, false}, p_batch);
+        multiply(device, v_size, scores, d, 1, {d_qkv + h.v, h.stride, false}, v_batch);
     }
 }

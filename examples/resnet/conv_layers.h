@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a residual convolutional network has beside the layers of ../common/layers.h;
- * conv_layers_host.c implements it on the CPU. Arrays of values are batch x size x size x
- * channels, so one row per pixel. The same rules: sums run in an order that depends on the sizes
- * alone, gradients of parameters are overwritten, scratch memory comes from the caller. How much of
- * that is the device's matter; it does not grow with the batch, so that profiles of two batches
- * tell that of a third.
+ * What a residual convolutional network has beside the layers of ../common/layers.h, on the same
+ * devices: conv_layers_host.c on the CPU, conv_layers_cuda.cu on CUDA. Arrays of values are batch x
+ * size x size x channels, so one row per pixel. The same rules: sums run in an order that depends
+ * on the sizes alone, gradients of parameters are overwritten, scratch memory comes from the
+ * caller. How much of that is the device's matter; it does not grow with the batch, so that
+ * profiles of two batches tell that of a third.
  */
 #ifndef CONV_LAYERS_H
 #define CONV_LAYERS_H
