@@ -3,8 +3,8 @@
 #
 # All that a machine with a CUDA device can tell, in five minutes: builds, runs the backend contract, replays random
 # plans as calls and as graphs and looks at every byte, records a training, plans it, replays the plan and compares its
-# times, does some of it under compute-sanitizer, and prints one short table. The exit status is the verdict; 77 where
-# there is no device.
+# times, does the same with both networks of examples/ and compares all losses, does some of it under compute-sanitizer,
+# and prints one short table. The exit status is the verdict; 77 where there is no device.
 #
 #   sh tests/device.sh             on the device
 #   sh tests/device.sh --dry-run   on the fake driver of tests/support, where there is no device
@@ -189,12 +189,18 @@ else
     row "record, plan, replay" "not run: needs meson and the packages of .ci/packages"
 fi
 for network in gpt resnet; do
-    if ! $dry && [ "$built_by" = meson ] &&
-        ninja -C "$build" "examples/$network/$network" "examples/$network/${network}_cuda" >"$log" 2>&1; then
-        step "$network, plain and planned" 60 sh tests/examples/test_network_cuda.sh $network \
-            "$build/examples/$network/$network" "$build/examples/$network/${network}_cuda" "$planner"
+    name="$network, plain and planned"
+    host=examples/$network/$network
+    if $dry; then
+        on_cuda=tests/kernels/$network-on-kernels limit=300 size=--short lacks="a C++ compiler and OpenBLAS"
     else
-        row "$network, plain and planned" "not run: $(if $dry; then echo 'dry run'; else echo 'it needs nvcc and its libraries'; fi)"
+        on_cuda=examples/$network/${network}_cuda limit=60 size="" lacks="nvcc and its libraries"
+    fi
+    if [ "$built_by" = meson ] && ninja -C "$build" "$host" "$on_cuda" >"$log" 2>&1; then
+        # shellcheck disable=SC2086 # none, or one word
+        step "$name" $limit sh tests/examples/test_network_cuda.sh $network "$build/$host" "$build/$on_cuda" "$planner" $size
+    else
+        row "$name" "not run: it needs meson, $lacks"
     fi
 done
 
