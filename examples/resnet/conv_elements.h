@@ -196,7 +196,8 @@ ON_BOTH static inline struct look look_of(const struct stripes *s, uint64_t numb
 ON_BOTH static inline void draw_pixel(const struct stripes *s, const struct look *look,
                                       uint32_t pixel, float *values)
 {
-    float x = (float)(pixel % s->size), y = (float)(pixel / s->size);
+    uint32_t row = pixel / s->size, column = pixel % s->size;
+    float x = (float)column, y = (float)row;
     float stripe = sinf(look->pace * (x * look->across + y * look->down) + look->phase);
     for (uint32_t c = 0; c < 3; c++) {
         float noise = random_uniform(look->noise, (uint64_t)3 * pixel + c);

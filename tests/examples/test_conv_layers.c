@@ -212,9 +212,9 @@ END_TEST
 
 /* More pixels than any device takes at a time: a batch of two images, and each of them alone. */
 #define LARGE_SIZE 128
-#define LARGE_IN   (LARGE_SIZE * LARGE_SIZE * 4)
-#define LARGE_OUT  (LARGE_SIZE * LARGE_SIZE * 3)
-#define LARGE_SUM  (3 * 3 * 3 * 4) /* weights */
+#define LARGE_IN   (UINT64_C(4) * LARGE_SIZE * LARGE_SIZE)
+#define LARGE_OUT  (UINT64_C(3) * LARGE_SIZE * LARGE_SIZE)
+#define LARGE_SUM  (UINT64_C(3) * 3 * 3 * 4) /* weights */
 
 struct large {
     float in[2 * LARGE_IN], d_out[2 * LARGE_OUT], weight[LARGE_SUM];
