@@ -198,7 +198,7 @@ for network in gpt resnet; do
     fi
     if [ "$built_by" = meson ] && ninja -C "$build" "$host" "$on_cuda" >"$log" 2>&1; then
         # shellcheck disable=SC2086 # none, or one word
-        step "$name" $limit sh tests/examples/test_network_cuda.sh $network "$build/$host" "$build/$on_cuda" "$planner" $size
+        step "$name" $limit sh tests/examples/test_network_cuda.sh "$build/$on_cuda" "$planner" "$build/$host" $network $size
     else
         row "$name" "not run: it needs meson, $lacks"
     fi

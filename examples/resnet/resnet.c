@@ -17,9 +17,9 @@
 /* What random numbers are for: part of their key. */
 enum stream { STREAM_PARAMETERS, STREAM_LABELS, STREAM_LOOKS, STREAM_NOISE };
 
-static uint64_t key_of(const struct resnet *net, enum stream stream, uint64_t number)
+static uint64_t stream_of(const struct resnet *net, enum stream stream)
 {
-    return random_bits(net->config.seed * 4 + stream, number);
+    return net->config.seed * 4 + stream;
 }
 
 /* ---- parameters ---- */
@@ -36,8 +36,9 @@ static void init_step(const struct resnet *net, const struct resnet_op *op, floa
     const struct resnet_place *place = &op->place;
     uint64_t places = (uint64_t)op->kernel * op->kernel;
     float inputs = (float)(op->kind == CONV ? places * op->in_channels : op->channels);
+    uint64_t key = random_bits(stream_of(net, STREAM_PARAMETERS), 0);
     for (uint64_t i = place->weight; i < place->weight + place->weights; i++) {
-        float random = random_normal(key_of(net, STREAM_PARAMETERS, 0), i);
+        float random = random_normal(key, i);
         values[i] = op->kind == NORM ? 1 : random * sqrtf(2 / inputs);
     }
     for (uint64_t i = 0; i < place->runnings; i++) {
@@ -136,9 +137,9 @@ void resnet_load_batch(struct resnet *net, uint64_t iteration, float *images, in
                                     .size = c->image,
                                     .classes = RESNET_CLASSES,
                                     .first = iteration * c->batch,
-                                    .labels = key_of(net, STREAM_LABELS, 0),
-                                    .looks = c->seed * 4 + STREAM_LOOKS,
-                                    .noise = c->seed * 4 + STREAM_NOISE};
+                                    .labels = random_bits(stream_of(net, STREAM_LABELS), 0),
+                                    .looks = stream_of(net, STREAM_LOOKS),
+                                    .noise = stream_of(net, STREAM_NOISE)};
     stripes_draw(net->device, &stripes, images, labels);
 }
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What the tests of the example networks share, read by test_gpt_cli.sh and test_resnet_cli.sh: both are run as
-# TEST PROGRAM ATP_PLAN, and set `small`, the arguments that make the network small, `also`, an
-# option that prints more to compare, and `also_lines`, how many lines.
-# shellcheck shell=sh disable=SC2034,SC2086 # $small and $also are lists of words; the tests end with `exit $failed`
+# What the tests of the example networks share, read by test_gpt_cli.sh, test_resnet_cli.sh and test_network_cuda.sh: all
+# are run as TEST PROGRAM ATP_PLAN. The first two set `small`, the arguments that make the network small, `also`, an
+# option that prints more to compare, and `also_lines`, how many lines, and end with `exit $failed`.
+# shellcheck shell=sh disable=SC2034,SC2086 # $small and $also are lists of words
 set -u
 program=$1
 atp_plan=$2
@@ -54,6 +54,11 @@ record() {
 # The planner names the least budget when it is asked for less: least_budget PROFILE.
 least_budget() {
     "$atp_plan" "$1" --budget 1 -o "$folder/none" 2>&1 | sed -n 's/.*least budget[^0-9]*\([0-9][0-9]*\).*/\1/p' | head -n 1
+}
+
+# The same profile with a link so slow that plans recompute: slow_link PROFILE OUT.
+slow_link() {
+    sed -e 's/\([dh]2[hd]_[a-z_]*per_second\): [0-9.e]*/\1: 1000000/' "$1" >"$2"
 }
 
 # plans_agree PROFILE BUDGET...: the same as plain in all modes of the host backend. The last plan stays.

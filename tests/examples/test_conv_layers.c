@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "conv_layers.h"
-#include "counter_random.h"
+#include "noise.h"
 #include "run_tests.h"
 
 static struct device *device;
@@ -23,12 +23,6 @@ static void tear_down(void)
 {
     ck_assert_ptr_null(device_failure(device));
     device_close(device);
-}
-
-/* In (-1, 1). */
-static float noise(uint64_t key, uint64_t i)
-{
-    return 2 * random_uniform(key, i) - 1;
 }
 
 #define VALUES_MAX  1024

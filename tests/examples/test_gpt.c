@@ -11,17 +11,11 @@
 #include <atp/model.h>
 
 #include "assert_error.h"
-#include "counter_random.h"
 #include "gpt.h"
 #include "layers.h"
+#include "noise.h"
 #include "run_tests.h"
 #include "slopes.h"
-
-/* In (-1, 1). */
-static float noise(uint64_t key, uint64_t i)
-{
-    return 2 * random_uniform(key, i) - 1;
-}
 
 /* ---- layers alone ---- */
 

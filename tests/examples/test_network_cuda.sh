@@ -1,19 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # A network's layers on a CUDA device against those on the host, and plans on the device:
-# test_network_cuda.sh gpt|resnet HOST CUDA ATP_PLAN [--short]
-# HOST and CUDA are the programs; --short is for kernels on the CPU. Recorded, planned for several budgets and for a link
+# test_network_cuda.sh CUDA ATP_PLAN HOST gpt|resnet [--short]
+# CUDA and HOST are the programs; --short is for kernels on the CPU. Recorded, planned for several budgets and for a link
 # so slow that plans recompute, and replayed: the losses, and all that the network prints, must be those of plain
 # training, bit for bit. Without a device it is skipped (77).
-# shellcheck disable=SC2086 # $small is a list of words
-set -u
-network=$1
-host=$2
-cuda=$3
-atp_plan=$4
+# shellcheck disable=SC2086,SC2154 # $small is a list of words; $program, $atp_plan and $folder are network.sh's
+# shellcheck source=tests/examples/network.sh
+. "$(dirname "$0")/network.sh"
+host=$3
+network=$4
 size=${5:-}
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
 
 fail() {
     echo "$*"
@@ -30,8 +27,8 @@ resnet--short) small="--blocks 1 --width 8 --batch 16 --iterations 5 --print-sta
 esac
 small="$small --print-losses"
 
-"$cuda" --help >/dev/null || fail "$cuda does not start"
-if ! "$cuda" $small >"$folder/plain" 2>"$folder/words"; then
+"$program" --help >/dev/null || fail "$program does not start"
+if ! "$program" $small >"$folder/plain" 2>"$folder/words"; then
     if grep -q 'no device' "$folder/words"; then
         echo "there is no CUDA device here"
         exit 77
@@ -52,18 +49,17 @@ PYTHON
 replay() {
     "$atp_plan" "$1" --budget "$2" -o "$folder/plan.yaml" >"$folder/words" 2>&1 || fail "$(cat "$folder/words")"
     grep '^moved' "$folder/words"
-    "$cuda" $small --plan "$folder/plan.yaml" --poison >"$folder/planned" 2>"$folder/words" ||
+    "$program" $small --plan "$folder/plan.yaml" --poison >"$folder/planned" 2>"$folder/words" ||
         fail "$(cat "$folder/words")"
     cmp "$folder/plain" "$folder/planned" || fail "budget $2: not what plain training gives"
 }
 
 profile=$folder/profile.yaml
-"$cuda" $small --record "$profile" >"$folder/recorded" 2>"$folder/words" || fail "$(cat "$folder/words")"
+"$program" $small --record "$profile" >"$folder/recorded" 2>"$folder/words" || fail "$(cat "$folder/words")"
 cmp "$folder/plain" "$folder/recorded" || fail "recording changes what training gives"
-least=$("$atp_plan" "$profile" --budget 1 -o "$folder/none" 2>&1 |
-    sed -n 's/.*least budget[^0-9]*\([0-9][0-9]*\).*/\1/p' | head -n 1)
+least=$(least_budget "$profile")
 [ -n "$least" ] || fail "atp-plan names no least budget"
-sed -e 's/\([dh]2[hd]_[a-z_]*per_second\): [0-9.e]*/\1: 1000000/' "$profile" >"$folder/slow.yaml"
+slow_link "$profile" "$folder/slow.yaml"
 replay "$folder/slow.yaml" 60%
 grep -q '\[rerun, ' "$folder/plan.yaml" || fail "the plan for a slow link reruns nothing: nothing is tested"
 for budget in 75% 50% "$least"; do

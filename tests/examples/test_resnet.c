@@ -11,16 +11,10 @@
 #include <atp/model.h>
 
 #include "assert_error.h"
-#include "counter_random.h"
+#include "noise.h"
 #include "resnet.h"
 #include "run_tests.h"
 #include "slopes.h"
-
-/* In (-1, 1). */
-static float noise(uint64_t key, uint64_t i)
-{
-    return 2 * random_uniform(key, i) - 1;
-}
 
 static const struct resnet_config tiny = {
     .blocks = 2, .width = 4, .image = 8, .batch = 4, .rate = 5e-3f, .decay = 0.05f, .seed = 3};
