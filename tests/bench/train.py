@@ -28,7 +28,7 @@ import statistics
 import subprocess
 import tempfile
 
-CASES = ["gpt 2 --layers 12", "resnet 2 --blocks 18 --width 8"]
+CASES = ["gpt 2 --layers 12", "gpt 2 --layers 4 --width 512 --context 16", "resnet 2 --blocks 18 --width 8"]
 RECORDED = ("planned", "least")  # from one profile with `unlimited`
 MORE = {"resnet": ["--print-statistics"]}
 
